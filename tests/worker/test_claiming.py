@@ -103,3 +103,13 @@ async def test_what_cannot_be_prepared_keeps_nobody_else_waiting(database: Datab
     ended = [stage.load(task).ended_as for task in tasks]
     assert (ended[0], ended[2]) == (EndedAs.COMPLETED, EndedAs.COMPLETED)
     assert [run.status for run in stage.history(tasks[1])] == [RunStatus.FAILURE]
+
+
+async def test_when_all_that_was_seen_is_claimed_nobody_looks_again(database: Database) -> None:
+    stage = Stage(database, LocalBus(), ScriptedEngine(otherwise=lambda _request: [Wait()]))
+    await stage.say(await stage.chat(), "Hello?")
+    with counted(stage) as commits:
+        await stage.claiming.run_once()
+
+    assert len(stage.underway) == len(commits) == 1
+    stage.kill()

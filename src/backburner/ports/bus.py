@@ -16,7 +16,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class HintKind(StrEnum):
-    WORK = "work"  #: There may be a run to claim.
+    WORK = "work"  #: There may be a run to claim; with a conversation: its run has ended.
     USER_WAITING = "person"  #: Background runs in this conversation have to yield.
     CANCEL = "cancel"  #: Runs are to stop.
     CHANGED = "changed"  #: There are new changes in the log.

@@ -170,7 +170,11 @@ class Queue(Protocol):
 
     @property
     def has_waiting_users(self) -> bool:
-        """Whether a user waited for a reply at the last claim."""
+        """Whether a user waited for a reply at the last claim, or is being replied to."""
+
+    @property
+    def unclaimed(self) -> int:
+        """How much else the last claim has seen; not all of it may be claimed."""
 
     def waiting_profile(self) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""

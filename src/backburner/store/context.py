@@ -121,7 +121,7 @@ class Context:
     def announce_end(self, turn: Turn) -> None:
         """Note that a run ended, and hint: its conversation and its slot under the cap are free."""
         self.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
-        self.hint(Hint(HintKind.WORK, turn.user_id))
+        self.hint(Hint(HintKind.WORK, turn.user_id, turn.conversation_id))
 
 
 class Group:

@@ -53,6 +53,9 @@ class ActiveRuns:
             del self._runs[run.claim.run.id]
         self.changed.set()
 
+    def has_run_in(self, conversation_id: ConversationId | None) -> bool:
+        return any(run.claim.turn.conversation_id == conversation_id for run in self)
+
     def background_in(self, conversation_id: ConversationId) -> Iterator[ActiveRun]:
         """Find the background runs of a conversation."""
         for run in self:

@@ -51,8 +51,9 @@ class Claiming:
     outages: KnownOutages = field(default_factory=KnownOutages)
     #: Of the last claim.
     _probe_delays: Mapping[str, timedelta] = field(default_factory=dict)
-    #: Whether users waited for replies at the last claim.
+    #: Whether users waited for replies at the last claim, and how much else there may have been.
     _has_waiting_users: bool = False
+    _unclaimed: int = 0
     #: The last claim, committed or not, of those in a transaction.
     _claimed: Turn | None = None
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
@@ -70,6 +71,9 @@ class Claiming:
                 break
             count += claimed
             await _let_it_start()
+            # Whatever comes later has a hint or a time of its own.
+            if not self._unclaimed:
+                break
             if not self._has_background_seat and not self._has_waiting_users:
                 break
         if not self.closed and count < self.batch and self._has_waiting_users:
@@ -132,7 +136,7 @@ class Claiming:
         self, tx: Tx, limit: int
     ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
         """Claim a reply, or background work of several conversations."""
-        self._claimed = None
+        self._claimed, self._unclaimed = None, 1
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
@@ -150,6 +154,7 @@ class Claiming:
                 break
             profiles = [claim.conversation.profile for claim, _ in found]
             claim = tx.queue.claim_more(self._claimer(RunKind.BACKGROUND, besides=profiles))
+        self._unclaimed = tx.queue.unclaimed
         return found
 
     @property
@@ -184,7 +189,10 @@ class Claiming:
 
     async def _make_room(self) -> None:
         """Stop a background run if a reply waits and has no seat."""
-        if not len(self.underway):
+        taken = self.underway.profiles
+        no_seat_at_all = not self.seats.free(RunKind.REPLY, taken)
+        full = self.seats.full_profiles(RunKind.REPLY, taken)
+        if not taken or not (no_seat_at_all or full):
             return
         waits_for = await self.deps.store.read(
             lambda tx: tx.queue.waiting_profile(), within=self._deadline, single=True
@@ -192,9 +200,7 @@ class Claiming:
         if waits_for is None:
             return
         wanted = self.seats.profile(waits_for)
-        taken = self.underway.profiles
-        no_seat_at_all = not self.seats.free(RunKind.REPLY, taken)
-        if not no_seat_at_all and wanted not in self.seats.full_profiles(RunKind.REPLY, taken):
+        if not no_seat_at_all and wanted not in full:
             return
         in_the_way = [
             other

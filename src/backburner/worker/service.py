@@ -343,6 +343,8 @@ class Worker:
         return replace(found, pause=max(0, pause))
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
+        if all(map(self._is_of_own_run, hints)):
+            return
         for hint in hints:
             if hint.kind is HintKind.USER_WAITING and hint.conversation is not None:
                 for run in self.underway.background_in(hint.conversation):
@@ -350,6 +352,14 @@ class Worker:
             if hint.kind in (HintKind.CANCEL, HintKind.EVERYTHING) and len(self.underway):
                 self._kept["lease"].wake.set()
         self._kept["work"].wake.set()
+
+    def _is_of_own_run(self, hint: Hint) -> bool:
+        """See whether a hint says that a run of this process has ended.
+
+        That is noticed anyway, when the run has left its seat.
+        """
+        is_of_ended_run = hint.kind is HintKind.WORK and hint.conversation is not None
+        return is_of_ended_run and self.underway.has_run_in(hint.conversation)
 
     async def _keep_leases(self) -> None:
         """Renew every lease in time, and stop whatever may be about to lose it."""

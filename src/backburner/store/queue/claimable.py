@@ -104,7 +104,7 @@ def _count(*conditions: ColumnElement[bool]) -> ScalarSelect[int]:
 
 def _how_much(now: ColumnElement[Any]) -> Any:
     return select(
-        exists().where(is_unserved, inbox.c.from_person).label("people"),
+        _count(is_unserved, inbox.c.from_person).label("people"),
         _count(is_scheduled, conversations.c.next_run_at <= now).label("due"),
         (
             _count(is_unserved, not_(inbox.c.from_person))

@@ -56,6 +56,7 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 class Queue(Group):
     probe_delays: Mapping[str, timedelta] = MappingProxyType({})
     has_waiting_users: bool = False
+    unclaimed: int = 0
     #: The look of the last claim if more can be claimed, and the users who have been served since.
     _seen: Row[Any] | None = None
     _served: tuple[UserId, ...] = ()
@@ -67,6 +68,7 @@ class Queue(Group):
         )
         self.tx.set_time(now, tick)
         self.has_waiting_users = bool(seen.people)
+        self.unclaimed = seen.people + seen.due + seen.more
         outages = _Outages(self.tx, reply, work) if seen.outage else None
         if outages is not None:
             work = work and outages.avoid(work)
@@ -97,6 +99,7 @@ class Queue(Group):
 
     def _announce(self, claim: Claim | None) -> None:
         if claim is not None:
+            self.unclaimed -= 1
             self.tx.events.note(claim.turn.user_id, claim.turn.conversation_id, EventKind.RUN)
         for user, noted in self.tx.events.noted.items():
             self.tx.mentions |= {Hint(HintKind.CHANGED, user, which): None for which, _ in noted}
