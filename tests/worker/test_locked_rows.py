@@ -2,16 +2,20 @@
 
 import asyncio
 
-from sqlalchemy import text
+import pytest
+from sqlalchemy import TextClause, text
 from support.doubles.engine import ScriptedEngine, Wait
 from support.stage.make import MATE, USER
 from support.stage.stage import Stage
 
 from backburner.bus.local import LocalBus
+from backburner.core.ids import UserId
 from backburner.store.db import Database
 
 LOCK_CONVERSATION = text("SELECT 1 FROM conversations WHERE id = :id FOR UPDATE")
 LOCK = text("SELECT 1 FROM counters WHERE user_id = :user FOR UPDATE")
+LOCK_USER = text("SELECT 1 FROM users WHERE id = :user FOR UPDATE")
+OTHER = UserId("u_other")
 
 
 async def test_a_user_whose_rows_are_locked_is_passed_over(emptied_postgres: Database) -> None:
@@ -29,6 +33,24 @@ async def test_a_user_whose_rows_are_locked_is_passed_over(emptied_postgres: Dat
     stage.claiming._passed_over.clear()
     await stage.work()
     assert len(stage.said(locked)) == 2
+
+
+@pytest.mark.parametrize("locked", [USER, MATE, OTHER])
+@pytest.mark.parametrize("lock", [LOCK, LOCK_USER], ids=["events", "user"])
+async def test_others_who_are_claimed_with_a_locked_user_begin_all_the_same(
+    emptied_postgres: Database, locked: UserId, lock: TextClause
+) -> None:
+    stage = Stage(emptied_postgres, LocalBus(), ScriptedEngine())
+    tasks = {user: await stage.task(user=user) for user in (USER, MATE, OTHER)}
+
+    with emptied_postgres.engine.begin() as holder:
+        holder.execute(lock, {"user": locked})
+        await asyncio.wait_for(stage.take_up(), 10)
+        await stage.idle()
+
+    ended = [user for user, task in tasks.items() if stage.load(task).ended_as]
+    assert ended == [user for user in tasks if user != locked]
+    assert set(stage.claiming._passed_over) <= {locked}
 
 
 async def test_a_locked_conversation_keeps_no_other_run_from_its_lease(

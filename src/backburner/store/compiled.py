@@ -117,7 +117,7 @@ _versions: WeakKeyDictionary[Executable, dict[tuple[Any, ...], _Version]] = Weak
 class DirectConnection(Connection):
     """Executes statements directly by the driver, from their second execution on.
 
-    Many rows at once, parameters that are lists, and engines with listeners are left to SQLAlchemy.
+    Many rows at once, long lists and engines with listeners are left to SQLAlchemy.
     """
 
     _cursor: DBAPICursor | None = None

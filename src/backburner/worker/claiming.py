@@ -54,8 +54,11 @@ class Claiming:
     #: Whether users waited for replies at the last claim, and how much else there may have been.
     _has_waiting_users: bool = False
     _unclaimed: int = 0
-    #: The last claim, committed or not, of those in a transaction.
+    #: The last claim, committed or not, and whether there may have been others with it.
     _claimed: Turn | None = None
+    _is_several: bool = False
+    #: The time of the event loop until when only one run is claimed in a transaction.
+    _one_by_one_until: float = 0.0
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
     _passed_over: dict[UserId, float] = field(default_factory=dict)
     #: Preparation of this turn failed: claimed again without it, and given up. With another epoch
@@ -94,35 +97,19 @@ class Claiming:
         return min(URGENT_DEADLINE, self.claimer.lease)
 
     async def _take(self, limit: int) -> int | None:
-        """Claim up to so many runs in one transaction, and start them; None: there are no more.
-
-        A run that could not be claimed counts as one.
-        """
+        """Claim up to so many runs in one transaction, and start them; None: there are no more."""
         asked_at = asyncio.get_running_loop().time()
         for user, until in list(self._passed_over.items()):
             if until <= asked_at:
                 del self._passed_over[user]
+        limit = 1 if asked_at < self._one_by_one_until else limit
         try:
             found = await self.deps.store.transact(
                 lambda tx: self._claim_and_prepare(tx, limit), within=URGENT_DEADLINE
             )
-        except StoreBusy:
-            if self._claimed is None:
-                # Only work of users whose row is locked is left.
-                self.is_blocked = True
-                return None
-            # Somebody has locked rows of this user; others need not wait for them.
-            self._passed_over[self._claimed.user_id] = asked_at + PASS_OVER_SECONDS
-            return 1
-        except StoreFailed:
-            raise
-        except Exception:
-            if self._claimed is None:
-                raise
-            # Left as it was it would be the first to be claimed again, for ever.
-            _log.exception("run.prepare_failed", conversation=self._claimed.conversation_id)
-            self._unprepared[self._claimed.conversation_id] = _identify(self._claimed)
-            return 1
+        except Exception as error:  # noqa: BLE001 (what cannot be helped is raised again)
+            self._unclaimed = 1
+            return self._recover(error, asked_at)
         self.outages.update(self._probe_delays)
         lease = self.claimer.lease.total_seconds()
         for claim, prepared in found:
@@ -132,11 +119,37 @@ class Claiming:
             taken.task = self.spawn(self._perform(taken))
         return len(found) or None
 
+    def _recover(self, error: Exception, asked_at: float) -> int | None:
+        """Leave out what could not be claimed, which counts as one; None: there is nothing else."""
+        is_busy = isinstance(error, StoreBusy)
+        if isinstance(error, StoreFailed) and not is_busy:
+            raise error
+        if self._is_several:
+            # Any of them may have been the one: tried one by one, it is found.
+            self._one_by_one_until = asked_at + PASS_OVER_SECONDS
+            return 0
+        if self._claimed is None and not is_busy:
+            raise error
+        if self._claimed is None:
+            # Only work of users whose row is locked is left.
+            self.is_blocked = True
+            return None
+        if is_busy:
+            # Somebody has locked rows of this user; others need not wait for them.
+            self._passed_over[self._claimed.user_id] = asked_at + PASS_OVER_SECONDS
+        else:
+            # Left as it was it would be the first to be claimed again, for ever.
+            _log.error(
+                "run.prepare_failed", conversation=self._claimed.conversation_id, exc_info=error
+            )
+            self._unprepared[self._claimed.conversation_id] = _identify(self._claimed)
+        return 1
+
     def _claim_and_prepare(
         self, tx: Tx, limit: int
     ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
         """Claim a reply, or background work of several conversations."""
-        self._claimed, self._unclaimed = None, 1
+        self._claimed, self._is_several, self._unclaimed = None, False, 1
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
@@ -152,6 +165,7 @@ class Claiming:
             found.append((claim, None if is_unprepared else prepare.prepare(self.deps, tx, claim)))
             if len(found) == limit:
                 break
+            self._is_several = True
             profiles = [claim.conversation.profile for claim, _ in found]
             claim = tx.queue.claim_more(self._claimer(RunKind.BACKGROUND, besides=profiles))
         self._unclaimed = tx.queue.unclaimed

@@ -91,7 +91,7 @@ class Queue(Group):
         if work is None or self._seen is None or self._seen.due <= len(self._served):
             return None
         work = replace(work, passed_over=(*work.passed_over, *self._served))
-        claim = self.claim_work(work, seen=self._seen)
+        claim = self.claim_work(work, seen=self._seen, waits=False)
         if claim is not None:
             self._served += (claim.turn.user_id,)
         self._announce(claim)
@@ -125,11 +125,13 @@ class Queue(Group):
         *,
         seen: Row[Any] | None = None,
         a_lot: int = claimable.A_LOT,
+        waits: bool = True,
     ) -> Claim | None:
         """Claim the work that has waited longest, of the user who was served least recently.
 
         The user's row is locked first, so that concurrent claims cannot exceed the limit per user.
-        `seen` is the last count of what there is to claim, if one was just read.
+        `seen` is the last count of what there is to claim, if one was just read. `waits`: if only
+        users are left whom others have locked, for a moment.
         """
         taker = _Taker(self.tx, claimer, serves_user=True)
         statements = claimable.statements(claimer.full_profiles)
@@ -141,7 +143,7 @@ class Queue(Group):
             look = claimable.Look.of(seen, a_lot=a_lot)
             if seen.all_paused or not (look.has_due or look.has_more):
                 return None
-            locked = self._lock_user(statements, look, values, passed_over)
+            locked = self._lock_user(statements, look, values, passed_over, waits=waits)
             if locked is None:
                 return None
             user, has_items = locked.id, bool(seen.people or seen.more)
@@ -184,14 +186,19 @@ class Queue(Group):
         look: claimable.Look,
         values: dict[str, Any],
         passed_over: list[UserId],
+        *,
+        waits: bool,
     ) -> Row[Any] | None:
         """Choose the next user and lock their row."""
         # Users whose row is locked come last.
-        for waits in (False, True) if has_row_locks(self.connection) else (False,):
-            whose_turn = statements.whose_turn(look, waits=waits, passes_over=bool(passed_over))
+        tries = (False, True) if waits and has_row_locks(self.connection) else (False,)
+        for is_waiting in tries:
+            whose_turn = statements.whose_turn(
+                look, waits=is_waiting, passes_over=bool(passed_over)
+            )
             given = {**values, "passed_over": passed_over} if passed_over else values
             user = self.connection.execute(whose_turn, given).first()
-            if user is not None and waits:
+            if user is not None and is_waiting:
                 self.connection.execute(claimable.wait_longer)
             if user is not None:
                 return user
