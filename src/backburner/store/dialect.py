@@ -176,7 +176,7 @@ def make_single_engine(engine: Engine) -> Engine:
     In transaction mode a pooler needs one: its settings are made there.
     """
     if is_pooled(engine):
-        return make_reading_engine(engine)
+        return engine
     return _direct(engine.execution_options(isolation_level="AUTOCOMMIT"))
 
 

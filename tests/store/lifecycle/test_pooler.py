@@ -97,3 +97,18 @@ def test_a_check_asks_the_server_itself(migrated_postgres_url: str) -> None:
     nobody = "postgresql://nobody@127.0.0.1:1/none"
 
     assert check(load(database_url=nobody, database_direct_url=migrated_postgres_url)) == []
+
+
+async def test_single_statements_have_the_settings_and_may_lock(migrated_postgres_url: str) -> None:
+    engine = make_engine(migrated_postgres_url, pooled=True)
+    with closing(Database(engine, SetClock())) as database:
+
+        def look(tx: Tx) -> str | None:
+            return tx.queue.waiting_profile()
+
+        def read_setting(tx: Tx) -> str:
+            found: str = tx.connection.execute(text("SHOW lock_timeout")).scalar_one()
+            return found
+
+        assert await database.read(look, single=True) is None
+        assert await database.read(read_setting, single=True) == "10s"
