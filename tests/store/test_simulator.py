@@ -191,10 +191,10 @@ def user_chosen_once_for_all_claims(patch: Patch) -> None:
     choose = claims.Queue._lock_user
     chosen = dict[int, Any]()
 
-    def choose_once(self: Any, *given: Any) -> Any:
+    def choose_once(self: Any, *given: Any, waits: bool) -> Any:
         if chosen.get(id(self.tx)) is None:
             chosen.clear()
-            chosen[id(self.tx)] = choose(self, *given)
+            chosen[id(self.tx)] = choose(self, *given, waits=waits)
         return chosen[id(self.tx)]
 
     patch.setattr(claims.Queue, "_lock_user", choose_once)
