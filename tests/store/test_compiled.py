@@ -1,5 +1,7 @@
 """Statements that the driver executes directly: the same rows, and the same errors."""
 
+import gc
+import weakref
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -122,3 +124,33 @@ def test_results_are_read_like_those_of_sqlalchemy() -> None:
         two.one_or_none()
     with pytest.raises(MultipleResultsFound):
         two.scalar_one_or_none()
+
+
+def test_a_statement_begins_a_transaction_if_nobody_has(database: Database) -> None:
+    statement = select(users.c.name)
+    execute_often(database, statement, {})
+    with database.engine.connect() as connection:
+        connection.execute(statement)
+        assert connection.in_transaction()
+
+
+def test_transactions_that_only_read_are_executed_directly_too(database: Database) -> None:
+    statement = select(users.c.name)
+    execute_often(database, statement, {})
+    for single in (False, True):
+        found: list[Any] = [
+            database.read_here(lambda tx: tx.connection.execute(statement), single=single)
+            for _ in range(3)
+        ]
+        assert isinstance(found[-1], Rows)
+
+
+def test_statements_that_are_built_for_some_executions_are_not_kept(database: Database) -> None:
+    statement = select(users.c.name).where(users.c.id.in_(bindparam("ids", expanding=True)))
+    execute_often(database, statement, {"ids": [ANN, BEN]})
+    kept = weakref.ref(statement)
+    del statement
+    # SQLAlchemy keeps a number of them itself.
+    database.engine.clear_compiled_cache()
+    gc.collect()
+    assert kept() is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import pytest
 from sqlalchemy import event
@@ -112,4 +113,22 @@ async def test_when_all_that_was_seen_is_claimed_nobody_looks_again(database: Da
         await stage.claiming.run_once()
 
     assert len(stage.underway) == len(commits) == 1
+    stage.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedStore:
+    """Takes no transaction any more."""
+
+    async def transact(self, _work: object, **_limits: object) -> None:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+async def test_a_store_that_takes_no_transactions_is_not_asked_for_ever(stage: Stage) -> None:
+    stage.claiming.batch = 3
+    await stage.claiming.run_once()
+    stage.claiming.deps = replace(stage.claiming.deps, store=ClosedStore())  # type: ignore[arg-type]
+
+    with pytest.raises(RuntimeError):
+        await stage.claiming.run_once()
     stage.kill()

@@ -22,6 +22,12 @@ from sqlalchemy.sql.compiler import SQLCompiler
 MAX_LIST_LENGTH = 12
 
 Processor = Callable[[Any], Any]
+_STATEMENT_EVENTS = (
+    "before_execute",
+    "after_execute",
+    "before_cursor_execute",
+    "after_cursor_execute",
+)
 
 
 @dataclass(slots=True)
@@ -89,15 +95,18 @@ def _flatten(values: Sequence[Any]) -> Sequence[Any]:
 class _Expanding:
     """A statement with lists as parameters: its SQL depends on their lengths."""
 
-    compiled: SQLCompiler
     names: Sequence[str]
     by_lengths: dict[tuple[int, ...], CompiledStatement] = field(default_factory=dict)
 
-    def expand(self, values: Mapping[str, Any]) -> CompiledStatement | None:
+    def expand(
+        self, statement: Any, dialect: Dialect, values: Mapping[str, Any]
+    ) -> CompiledStatement | None:
         lengths = tuple([len(values[name]) for name in self.names])
         found = self.by_lengths.get(lengths)
         if found is None and max(lengths, default=0) <= MAX_LIST_LENGTH:
-            found = self.by_lengths[lengths] = _describe(self.compiled, values)
+            # Compiled anew: what is kept must not refer to the statement, or both stay for ever.
+            compiled = statement.compile(dialect=dialect, column_keys=list(values))
+            found = self.by_lengths[lengths] = _describe(compiled, values)
         return found
 
 
@@ -117,16 +126,17 @@ _versions: WeakKeyDictionary[Executable, dict[tuple[Any, ...], _Version]] = Weak
 class DirectConnection(Connection):
     """Executes statements directly by the driver, from their second execution on.
 
-    Many rows at once, long lists and engines with listeners are left to SQLAlchemy.
+    Many rows at once, long lists, connections with listeners, and the first statement of a
+    transaction that nobody has begun are left to SQLAlchemy.
     """
 
     _cursor: DBAPICursor | None = None
 
     def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
-        has_listeners = self._has_events or self.engine._has_events  # noqa: SLF001
         if isinstance(parameters, list | tuple) and len(parameters) == 1:
             parameters = parameters[0]
-        if has_listeners or options or isinstance(parameters, list | tuple):
+        is_plain = not options and not isinstance(parameters, list | tuple)
+        if not is_plain or not self.in_transaction() or self._has_listeners:
             return super().execute(statement, parameters, **options)
         values: Mapping[str, Any] = parameters or {}
         compiled = _find(statement, self.dialect, values)
@@ -140,6 +150,13 @@ class DirectConnection(Connection):
         except self.dialect.loaded_dbapi.Error as error:
             self._cursor = None
             self._handle_dbapi_exception(error, compiled.sql, bound, cursor, None)
+
+    @property
+    def _has_listeners(self) -> bool:
+        """Whether somebody listens to statements, and not only to connections."""
+        if not (self._has_events or self.engine._has_events):  # noqa: SLF001
+            return False
+        return any(getattr(self.dispatch, name) for name in _STATEMENT_EVENTS)
 
     def _open_cursor(self) -> DBAPICursor:
         """Open the cursor of all statements; each is done with when the next one is executed."""
@@ -206,7 +223,7 @@ def _find(
     elif found is _Left.ONCE:
         found = versions[key] = _compile(statement, dialect, values)
     if isinstance(found, _Expanding):
-        return found.expand(values)
+        return found.expand(statement, dialect, values)
     return found if isinstance(found, CompiledStatement) else None
 
 
@@ -220,7 +237,7 @@ def _compile(statement: Any, dialect: Dialect, values: Mapping[str, Any]) -> _Ve
     if not lists:
         return _describe(compiled, values)
     # A list that the statement itself has always has the same length.
-    return _Expanding(compiled, [name for name in lists if name in values])
+    return _Expanding([name for name in lists if name in values])
 
 
 def _describe(compiled: SQLCompiler, values: Mapping[str, Any]) -> CompiledStatement:

@@ -22,6 +22,7 @@ from backburner.store.attempt import Attempt
 from backburner.store.dialect import (
     READERS,
     THREADS,
+    URGENT_READERS,
     URGENT_THREADS,
     Clock,
     is_in_memory,
@@ -82,6 +83,11 @@ class Database:
             if self._is_file and not is_in_memory(engine)
             else self._threads
         )
+        self._urgent_reading_threads = (
+            ThreadPoolExecutor(URGENT_READERS, thread_name_prefix="store-look")
+            if self._reading_threads is not self._threads
+            else self._urgent_threads
+        )
         self._underway: dict[Future[Any], Attempt] = {}
 
     def run(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
@@ -118,8 +124,8 @@ class Database:
         self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
     ) -> T:
         """Run one transaction that only reads in a thread; it sees what was committed before it."""
-        is_urgent = within <= URGENT_DEADLINE and not self._is_file
-        threads = self._urgent_threads if is_urgent else self._reading_threads
+        is_urgent = within <= URGENT_DEADLINE
+        threads = self._urgent_reading_threads if is_urgent else self._reading_threads
         return await self._in_thread(
             threads, within, lambda attempt: self.read_here(work, attempt, single=single)
         )
@@ -220,7 +226,12 @@ class Database:
             if attempt := self._underway.get(job):
                 attempt.expire()
         left = wait(left, CUT_GRACE_SECONDS).not_done
-        for threads in (self._threads, self._urgent_threads, self._reading_threads):
+        for threads in (
+            self._threads,
+            self._urgent_threads,
+            self._reading_threads,
+            self._urgent_reading_threads,
+        ):
             threads.shutdown(wait=not left, cancel_futures=True)
         # Readers first: the last connection to a file moves its log into it.
         self.reading.dispose()

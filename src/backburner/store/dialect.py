@@ -42,8 +42,8 @@ from backburner.store.types import to_micros
 
 #: How long a writer waits for the lock of another one.
 BUSY_MILLISECONDS = 5000
-#: Connections to a SQLite file that only read.
-READERS = 4
+#: Connections to a SQLite file that only read; urgent transactions have their own.
+READERS, URGENT_READERS = 4, 1
 #: Threads that use PostgreSQL. Urgent transactions have their own: others may wait for locks or for
 #: a silent server much longer.
 THREADS, URGENT_THREADS = 8, 3
@@ -162,7 +162,7 @@ def make_reading_engine(engine: Engine) -> Engine:
             timeout=BUSY_MILLISECONDS / 1000,
         ),
         poolclass=QueuePool,
-        pool_size=READERS,
+        pool_size=READERS + URGENT_READERS,
         max_overflow=0,
         pool_use_lifo=True,
     )

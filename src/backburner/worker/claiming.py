@@ -103,6 +103,7 @@ class Claiming:
             if until <= asked_at:
                 del self._passed_over[user]
         limit = 1 if asked_at < self._one_by_one_until else limit
+        self._claimed, self._is_several = None, False
         try:
             found = await self.deps.store.transact(
                 lambda tx: self._claim_and_prepare(tx, limit), within=URGENT_DEADLINE
@@ -127,6 +128,8 @@ class Claiming:
         if self._is_several:
             # Any of them may have been the one: tried one by one, it is found.
             self._one_by_one_until = asked_at + PASS_OVER_SECONDS
+            if not is_busy:
+                _log.warning("claim.failed", exc_info=error)
             return 0
         if self._claimed is None and not is_busy:
             raise error
@@ -149,7 +152,8 @@ class Claiming:
         self, tx: Tx, limit: int
     ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
         """Claim a reply, or background work of several conversations."""
-        self._claimed, self._is_several, self._unclaimed = None, False, 1
+        # Until it is known.
+        self._claimed, self._is_several, self._has_waiting_users = None, False, True
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
@@ -203,10 +207,7 @@ class Claiming:
 
     async def _make_room(self) -> None:
         """Stop a background run if a reply waits and has no seat."""
-        taken = self.underway.profiles
-        no_seat_at_all = not self.seats.free(RunKind.REPLY, taken)
-        full = self.seats.full_profiles(RunKind.REPLY, taken)
-        if not taken or not (no_seat_at_all or full):
+        if not len(self.underway) or not self._lacks_seat():
             return
         waits_for = await self.deps.store.read(
             lambda tx: tx.queue.waiting_profile(), within=self._deadline, single=True
@@ -214,8 +215,10 @@ class Claiming:
         if waits_for is None:
             return
         wanted = self.seats.profile(waits_for)
-        if not no_seat_at_all and wanted not in full:
+        # Counted again: a run may have ended meanwhile.
+        if not self._lacks_seat(wanted):
             return
+        no_seat_at_all = not self.seats.free(RunKind.REPLY, self.underway.profiles)
         in_the_way = [
             other
             for other in self.underway
@@ -224,6 +227,13 @@ class Claiming:
         ]
         if in_the_way and not any(other.is_stopping for other in in_the_way):
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
+
+    def _lacks_seat(self, profile: str | None = None) -> bool:
+        """Whether a reply of this profile has no seat; None: of any profile."""
+        taken = self.underway.profiles
+        full = self.seats.full_profiles(RunKind.REPLY, taken)
+        is_full = bool(full) if profile is None else profile in full
+        return is_full or not self.seats.free(RunKind.REPLY, taken)
 
 
 def _identify(turn: Turn) -> tuple[int, RunKind]:
