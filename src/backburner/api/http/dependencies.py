@@ -1,4 +1,7 @@
-"""Parameters that endpoints take from the application or the connection."""
+"""Parameters that endpoints take from the application or the connection.
+
+Dependencies are coroutines: FastAPI would call plain functions in a thread.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -20,7 +23,11 @@ def get_feed(request: Request) -> Feed:
     return feed
 
 
-def get_client_address(request: Request) -> str:
+async def provide_deps(request: Request) -> Deps:
+    return get_deps(request)
+
+
+async def read_client_address(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
@@ -30,6 +37,6 @@ async def open_stack() -> AsyncIterator[ExitStack]:
         yield stack
 
 
-AppDeps = Annotated[Deps, Depends(get_deps)]
-ClientAddress = Annotated[str, Depends(get_client_address)]
+AppDeps = Annotated[Deps, Depends(provide_deps)]
+ClientAddress = Annotated[str, Depends(read_client_address)]
 Opened = Annotated[ExitStack, Depends(open_stack)]

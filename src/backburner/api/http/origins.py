@@ -48,5 +48,9 @@ def _foreign_page() -> Problem:
     return Problem(403, "The request comes from a page of another site.")
 
 
+async def require_own_page(request: Request) -> None:
+    check_page(request)
+
+
 #: For endpoints that sign a browser in: another site must not do that with an account of its own.
-OwnPageOnly = Depends(check_page)
+OwnPageOnly = Depends(require_own_page)

@@ -38,8 +38,8 @@ Cursor = Annotated[
 class PageQuery:
     """Query parameters of a list."""
 
-    limit: Limit = DEFAULT_PAGE_SIZE
-    cursor: Cursor = None
+    limit: int = DEFAULT_PAGE_SIZE
+    cursor: str | None = None
 
     def after(self, *types: type) -> PageKey | None:
         """Decode the cursor, whose parts must have exactly these types."""
@@ -55,7 +55,11 @@ class PageQuery:
             raise _invalid_cursor() from None
 
 
-Paging = Annotated[PageQuery, Depends()]
+async def read_page_query(limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None) -> PageQuery:
+    return PageQuery(limit, cursor)
+
+
+Paging = Annotated[PageQuery, Depends(read_page_query)]
 
 
 class PageOut(BaseModel, Generic[Item]):

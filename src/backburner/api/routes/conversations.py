@@ -39,7 +39,7 @@ async def load_conversation(
     return ConversationOut.of(row, display, deps)
 
 
-def read_filter(
+async def read_filter(
     *,
     status: Status | None = None,
     kind: Kind | None = None,
