@@ -1,11 +1,13 @@
 """The `backburner` command, and the one place where errors become a line and an exit code."""
 
+import gc
 import importlib
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 from click.shell_completion import CompletionItem
@@ -87,6 +89,18 @@ Exit codes: 0 success, 1 failure, 2 usage error, 3 not found,
 4 conflict, 5 not signed in, 6 server unavailable."""
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Import modules without a search for garbage, which would take a fifth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        # All there is now stays, and is left out of later searches.
+        gc.freeze()
+        gc.enable()
+
+
 class LazyGroup(click.Group):
     """Imports a command when it is used: most need libraries that are slow to import."""
 
@@ -96,7 +110,8 @@ class LazyGroup(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"backburner.cli.commands.{MODULES.get(name, name)}")
+        with without_collection():
+            module = importlib.import_module(f"backburner.cli.commands.{MODULES.get(name, name)}")
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
