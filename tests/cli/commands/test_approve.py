@@ -1,6 +1,7 @@
 """`backburner approve` and `reject`: whatever waits for a yes or no."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.core import transitions
 from backburner.core.ids import derive_question_id, new_conversation_id
 from backburner.core.question import Purpose, QuestionType
-from backburner.core.schedule import Immediate
+from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
 from backburner.ports import Tx
 
@@ -31,7 +32,9 @@ def put_question(running: Running, title: str, **changes: Any) -> str:
     question_id = derive_question_id(running.user, title)
 
     def work(tx: Tx) -> None:
-        brief = Brief(title=title, prompt="Do it.", schedule=Immediate())
+        # Recurring: it is not over after the run that the answer starts, however soon that ends.
+        schedule = Interval(timedelta(days=5), anchor=tx.now)
+        brief = Brief(title=title, prompt="Do it.", schedule=schedule)
         task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
         asked = {
             "prompt": "Go on?",

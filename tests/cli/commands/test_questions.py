@@ -1,6 +1,7 @@
 """`backburner questions` and `answer`."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from support.stage import make
 from backburner.core import transitions
 from backburner.core.ids import derive_question_id, new_conversation_id
 from backburner.core.question import Purpose, QuestionType
-from backburner.core.schedule import Immediate
+from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
 from backburner.ports import Tx
 
@@ -47,7 +48,9 @@ def approval(running: Running) -> str:
     call = {"server": "s", "tool": "run_command", "definition": "d", "arguments": {"command": LINE}}
 
     def work(tx: Tx) -> None:
-        brief = Brief(title="Work", prompt="Do it.", schedule=Immediate())
+        # Recurring: it is not over after the run that the answer starts, however soon that ends.
+        schedule = Interval(timedelta(days=5), anchor=tx.now)
+        brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
         task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
         asked = make.question(
             id=question_id,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from backburner.cli.commands.say import Reply
 from backburner.core import transitions
 from backburner.core.errors import BackburnerError
 from backburner.core.ids import new_message_id
-from backburner.ports import Tx
+from backburner.ports import Claimer, Tx
 
 Call = Callable[..., Ended]
 
@@ -135,15 +136,17 @@ def test_ctrl_c_leaves_the_reply_running_and_says_how_to_stop_it(
 
 
 def test_a_reply_is_stopped(talk: Call, ask: Callable[..., Any], running: Running) -> None:
-    def put_message(tx: Tx) -> None:
-        # The server does not hear of it at once.
+    def begin_reply(tx: Tx) -> None:
         chat = tx.conversations.lock(running.user, conversation_id)
         now, new = tx.now, new_message_id()
         tx.conversations.save(transitions.receive_message(chat, "So?", message_id=new, now=now))
+        # Another process holds its turn, so that the server cannot be done with it before.
+        claimer = Claimer(worker="another", lease=timedelta(minutes=1), per_user_limit=1)
+        assert tx.queue.claim(claimer, None)
 
     conversation_id = ask("say", "Hello there.")["conversation_id"]
     none = talk("stop", "hello there.")
-    running.transact(put_message)
+    running.transact(begin_reply)
     stopped = talk("stop", conversation_id[:20])
 
     assert (none.code, none.err) == (4, ["There is no reply to stop."])
