@@ -3,10 +3,13 @@
 import asyncio
 from datetime import timedelta
 
+from sqlalchemy import text
+from support.doubles.channel import RecordingChannel
 from support.doubles.clock import SetClock
 from support.doubles.engine import End
 from support.stage.stage import PLACE, Stage
 from support.stage.stages import clock, database, set_up, stage
+from support.stage.whole_worker import working
 
 from backburner.core.conversation import Destination, Notify
 from backburner.core.errors import ChannelFailed
@@ -85,3 +88,25 @@ async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Sta
         "This notice could not be delivered through nowhere: The channel 'nowhere' is not set up.",
         "This notice could not be delivered through outside: no such channel",
     ]
+
+
+async def test_a_worker_that_stops_records_what_it_is_just_sending(stage: Stage) -> None:
+    """Otherwise it is sent again by the next one, once its lease has expired."""
+    is_sending, goes_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(RecordingChannel):
+        async def send(self, target: str, text: str, *, key: str) -> str | None:
+            is_sending.set()
+            await goes_on.wait()
+            return await super().send(target, text, key=key)
+
+    stage.deps.channels["slow"] = slow = Slow()  # type: ignore[index]
+    stage.engine.then(TOLD)
+    async with working(stage):
+        await stage.task(notify=Notify.ALWAYS, reports_to=(Destination("slow", "me"),))
+        await is_sending.wait()
+        asyncio.get_running_loop().call_later(0.1, goes_on.set)
+
+    assert [text for _, text, _ in slow.sent] == ["Found."]
+    sent = text("SELECT state FROM deliveries")
+    assert stage.database.run(lambda tx: tx.connection.execute(sent).scalar_one()) == "sent"

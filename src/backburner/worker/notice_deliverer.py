@@ -30,9 +30,13 @@ class Deliverer:
     lease: timedelta = DELIVERY_LEASE
     #: Parts sent at the same time, so that a slow channel does not block the others.
     concurrency: int = 4
+    #: Set to send nothing more.
+    closed: bool = False
 
     async def run_once(self) -> bool:
         """Send up to `concurrency` parts; True: there were any."""
+        if self.closed:
+            return False
         sending = [self._deliver() for _ in range(self.concurrency)]
         # Every send runs to its end: a cancelled one would be sent again.
         results = await asyncio.gather(*sending, return_exceptions=True)

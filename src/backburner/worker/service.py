@@ -46,6 +46,8 @@ REPORT_OUTAGES_EVERY = timedelta(seconds=30)
 HAND_BACK_GRACE = timedelta(seconds=4)
 #: Grace period for a claim that is being made when the worker stops.
 CLAIM_GRACE = timedelta(seconds=3)
+#: How long a worker that stops waits for notices that are just being sent.
+SEND_GRACE = timedelta(seconds=3)
 #: A worker whose timer or claims have not succeeded for so long is not ready.
 STALL_TIMEOUT = timedelta(seconds=30)
 
@@ -123,11 +125,12 @@ class Worker:
         self._leases = Leases(deps, pace.lease, self.underway)
         self.rescuer = Rescuer(deps)
         self._clock = ClockWatch(deps, pace.lease, pace.delivery_lease)
+        self._deliverer = Deliverer(deps, pace.delivery_lease)
         self._kept = {
             "work": _Kept(self._claiming),
             "lease": _Kept(self._leases),
             "rescue": _Kept(self.rescuer),
-            "delivery": _Kept(Deliverer(deps, pace.delivery_lease)),
+            "delivery": _Kept(self._deliverer),
             "question": _Kept(Reminder(deps)),
             "outage": _Kept(OutageReporter(deps)),
             "attempts": _Kept(OutageAttempts(deps, self.underway)),
@@ -238,6 +241,11 @@ class Worker:
             self.underway.stop_all(reason)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=max(0, limit.total_seconds()))
+        # A part that was sent and not recorded would be sent again.
+        self._deliverer.closed = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SEND_GRACE.total_seconds()):
+                await self._kept["delivery"].wait_until_done()
 
     async def _keep(self, kept: _Kept) -> None:
         """Do a chore whenever it is woken, until there is no more of it."""
