@@ -52,7 +52,7 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
 
 
 def claim(tx: Tx) -> Claim | None:
-    return tx.queue.claim(None, CLAIMER)
+    return next(iter(tx.queue.claim(None, CLAIMER)), None)
 
 
 def commit(held: Claim | None, tx: Tx) -> None:

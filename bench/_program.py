@@ -77,8 +77,8 @@ class TellingStore:
     ) -> T:
         return await self.store.read(work, within=within, single=single)
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        await self.store.commit(turn, work)
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
+        await self.store.commit(turn, work, alone=alone)
         say(str(time.time_ns()))
 
 

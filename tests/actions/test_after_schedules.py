@@ -195,3 +195,12 @@ async def test_work_that_had_nothing_to_say_is_followed_all_the_same(
     await run(stage, first)
 
     assert runs(stage, then) == 1
+
+
+async def test_work_after_other_work_can_be_previewed(stage: Stage) -> None:
+    first = await make(stage, "first")
+
+    previewed = await schedules.preview(stage.deps, USER, Timing(after="first"))
+
+    assert previewed.schedule == After(first.id)
+    assert previewed.times == ()

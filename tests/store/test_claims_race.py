@@ -220,7 +220,7 @@ def locked(scene: Scene, table: str, row: str) -> Iterator[None]:
 
 async def claim(scene: Scene) -> Claim | None:
     """Claim in much less time than others may hold a lock."""
-    work = scene.timed(lambda tx: tx.queue.claim(CLAIMER, CLAIMER))
+    work = scene.timed(lambda tx: next(iter(tx.queue.claim(CLAIMER, CLAIMER)), None))
     return await asyncio.wait_for(scene.database.transact(work), 5)
 
 

@@ -154,3 +154,16 @@ def test_statements_that_are_built_for_some_executions_are_not_kept(database: Da
     database.engine.clear_compiled_cache()
     gc.collect()
     assert kept() is None
+
+
+@pytest.mark.parametrize("length", [3, 5, 9])
+def test_lists_of_a_statement_itself_may_have_any_length(database: Database, length: int) -> None:
+    """Only those that are passed are filled up."""
+    names = ["ann", *(f"nobody {number}" for number in range(length - 1))]
+    alone = select(users.c.name).where(users.c.name.in_(names))
+    with_other = alone.where(users.c.id.in_(bindparam("ids", expanding=True)))
+    for rows in (
+        *execute_often(database, alone, {}),
+        *execute_often(database, with_other, {"ids": [ANN, BEN, CYD]}),
+    ):
+        assert [tuple(row) for row in rows] == [("ann",)]

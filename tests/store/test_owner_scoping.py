@@ -134,6 +134,10 @@ def turn_of(me: UserId, home: Home) -> Turn:
     return replace(home.held.turn, user_id=me)
 
 
+def hold_all(tx: Tx, turn: Turn) -> list[Conversation]:
+    return [tx.turns.hold(held) for held in tx.turns.hold_all([turn])]
+
+
 def held_by(me: UserId, home: Home) -> Step:
     return Step(conversation=replace(home.held.conversation, user_id=me))
 
@@ -172,6 +176,7 @@ ATTEMPTS: dict[str, Attempt] = {
         turn_of(me, home), held_by(me, home), until=None
     ),
     "turns.hold": lambda tx, me, home: tx.turns.hold(turn_of(me, home)),
+    "turns.hold_all": lambda tx, me, home: hold_all(tx, turn_of(me, home)),
     "turns.is_cancelled": lambda tx, me, home: tx.turns.is_cancelled(
         replace(home.stopping.turn, user_id=me)
     ),
@@ -242,6 +247,13 @@ ATTEMPTS: dict[str, Attempt] = {
     "memories.search": lambda tx, me, _: tx.memories.search(me, ["text"], limit=9),
     "messages.append": lambda tx, me, home: tx.messages.append(me, home.kept.id, SAID, run_id=None),
     "messages.recent": lambda tx, me, home: tx.messages.recent(me, home.kept.id, limit=9),
+    "messages.recent_of_each": lambda tx, me, home: [
+        message
+        for messages in tx.messages.recent_of_each(
+            [kept_by(me, home), held_by(me, home).conversation], limit=9
+        ).values()
+        for message in messages
+    ],
     "messages.remove_last": lambda tx, me, home: tx.messages.remove_last(me, home.kept.id),
     "notices.put": lambda tx, me, home: tx.notices.put(
         kept_by(me, home), TOLD, cause="new", run_id=None
@@ -289,6 +301,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "sessions.load": lambda tx, me, home: tx.sessions.load(turn_of(me, home), "s"),
     "spending.state": lambda tx, me, home: _without(
         tx.spending.state(me, home.kept.id, ["user"]), SpendingState({}, [], [])
+    ),
+    "spending.states": lambda tx, me, home: _without(
+        tx.spending.states({me: (home.kept.id, ["user"])})[me], SpendingState({}, [], [])
     ),
     "spending.was_recorded": lambda tx, me, home: tx.spending.was_recorded(turn_of(me, home), NOON),
     "spending.reset_allowance": lambda tx, me, _: tx.spending.reset_allowance(

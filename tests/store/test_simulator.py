@@ -115,8 +115,8 @@ def waiting_chats_counted_in_a_column(patch: Patch) -> None:
     _replace_statements(
         patch,
         # Nobody is passed over: SQLAlchemy would have to fill in a list.
-        whose_turn=lambda look, waits, passes_over: count_in_column(  # noqa: ARG005
-            known.whose_turn(replace(look, may_wait=True), waits=waits)
+        whose_turn=lambda look, waits, passes_over, several=False: count_in_column(  # noqa: ARG005
+            known.whose_turn(replace(look, may_wait=True), waits=waits, several=several)
         ),
         longest_waiting=lambda look: count_in_column(known.longest_waiting(look)),
     )
@@ -186,18 +186,14 @@ def waits_outlive_their_run(patch: Patch) -> None:
     patch.setattr(waits.Waits, "take", lambda *_: ())
 
 
-def user_chosen_once_for_all_claims(patch: Patch) -> None:
+def one_user_served_by_all_claims(patch: Patch) -> None:
     """Of several claims in one transaction, all serve the same user."""
-    choose = claims.Queue._lock_user
-    chosen = dict[int, Any]()
+    choose = claims.Queue._longest_waiting
 
-    def choose_once(self: Any, *given: Any, waits: bool) -> Any:
-        if chosen.get(id(self.tx)) is None:
-            chosen.clear()
-            chosen[id(self.tx)] = choose(self, *given, waits=waits)
-        return chosen[id(self.tx)]
+    def choose_one(self: Any, statements: Any, look: Any, owners: Any, values: Any) -> Any:
+        return choose(self, statements, look, owners[:1] * len(owners), values)
 
-    patch.setattr(claims.Queue, "_lock_user", choose_once)
+    patch.setattr(claims.Queue, "_longest_waiting", choose_one)
 
 
 #: The seed that caught each variant last: the search begins there.
@@ -214,7 +210,7 @@ CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     settling_wakes_nobody: 3,
     speaking_wakes_nobody: 4,
     waits_outlive_their_run: 17,
-    user_chosen_once_for_all_claims: 0,
+    one_user_served_by_all_claims: 0,
 }
 
 

@@ -132,3 +132,18 @@ async def test_a_store_that_takes_no_transactions_is_not_asked_for_ever(stage: S
     with pytest.raises(RuntimeError):
         await stage.claiming.run_once()
     stage.kill()
+
+
+async def test_work_that_finds_no_seat_is_looked_for_when_a_run_has_ended(
+    database: Database,
+) -> None:
+    stage = Stage(database, LocalBus(), ScriptedEngine(otherwise=lambda _request: [Wait()]))
+    stage.claiming.seats = Seats(total=1)
+    await stage.task()
+    may_have_more = list[bool]()
+    for _ in range(2):
+        await stage.claiming.run_once()
+        may_have_more.append(stage.claiming.may_have_more)
+
+    assert may_have_more == [False, True]
+    stage.kill()

@@ -13,6 +13,7 @@ from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
 from support.stage.until import until
 from support.stage.whole_worker import NEVER, PACE, SEATS, working
+from support.statements import watched
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
@@ -146,6 +147,25 @@ async def test_one_poll_claims_no_more_than_a_batch(database: Database) -> None:
     await stage.idle()
 
 
+async def test_nobody_looks_for_work_after_a_run_that_was_all_there_was(database: Database) -> None:
+    stage = make_stage(database, [Say("Yes?")], [Say("Yes!")])
+    async with working(stage) as worker:
+        here = await stage.chat()
+        await stage.say(here, "Hello?")
+        await until(lambda: stage.said(here)[-1] == "Yes?" and not len(worker.underway))
+        # The timer has seen the end of that run: it would find the next message by itself.
+        await until(lambda: not worker.underway.changed.is_set())
+        seen_at = asyncio.get_running_loop().time()
+        await until(lambda: (worker.looked_at or 0.0) > seen_at)
+        with watched(database) as statements:
+            await stage.say(here, "Hello!")
+            await until(lambda: stage.said(here)[-1] == "Yes!" and not len(worker.underway))
+            # It has looked by now, if it looks at all.
+            await worker._kept["work"].wait_until_done()
+
+    assert len([sql for sql, _ in statements if "AS people" in sql]) == 1
+
+
 async def test_a_message_interrupts_work_in_the_same_conversation(database: Database) -> None:
     stage = make_stage(database, [Say("Hm"), Wait()], [Say("Yes?")])
     async with working(stage):
@@ -224,11 +244,11 @@ class Broken:
             raise StoreFailed
         return await self.database.read(work, **limits)
 
-    async def commit(self, turn: Any, work: Callable[[Tx], None]) -> None:
+    async def commit(self, turn: Any, work: Callable[[Tx], None], *, alone: bool = False) -> None:
         if self.gone:
             self.refused += 1
             raise StoreFailed
-        await self.database.commit(turn, work)
+        await self.database.commit(turn, work, alone=alone)
 
 
 async def test_a_run_that_cannot_renew_its_lease_stops_by_itself(database: Database) -> None:

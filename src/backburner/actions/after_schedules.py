@@ -23,7 +23,8 @@ def resolve_after(
     """
     if after.conversation == conversation_id:
         raise BadSchedule("A conversation cannot run after itself.", hint="Name another one.")
-    first = tx.conversations.load(user, after.conversation)
+    # Locked: a run that is just ending it would not find its follower.
+    first = tx.conversations.lock(user, after.conversation)
     if first.status is Status.ARCHIVED:
         raise Conflict(f"{_name(first)} is archived: nothing can run after it.")
     if first.schedule is None:

@@ -62,7 +62,8 @@ async def preview(deps: Deps, user: UserId, timing: Timing) -> SchedulePreview:
         times = schedule.upcoming(resolved, now=tx.now)
         return SchedulePreview(resolved, tx.users.load(user).zone, times)
 
-    return await deps.store.read(work)
+    # Not as a read: what it would come after is locked.
+    return await deps.store.transact(work)
 
 
 async def set_schedule(

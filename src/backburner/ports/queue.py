@@ -1,6 +1,6 @@
 """The queue: claims, turns, leases and the agenda."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -73,6 +73,8 @@ class Agenda:
     rescue: timedelta | None
     delivery: timedelta | None
     question: timedelta | None
+    #: Something waits in an inbox, perhaps for a reply.
+    has_items: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +156,19 @@ class Outages(Protocol):
 
 
 class Queue(Protocol):
-    def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
-        """Claim a reply, else background work; None skips that kind."""
-
-    def claim_more(self, work: Claimer | None) -> Claim | None:
-        """Claim background work of another user in the transaction of `claim`.
+    def claim(
+        self,
+        reply: Claimer | None,
+        work: Claimer | None,
+        *,
+        limit: int = 1,
+        has_seat: Callable[[Sequence[str], str], bool] = ...,
+    ) -> Sequence[Claim]:
+        """Claim a reply, else background work of several users; None skips that kind.
 
         Runs of one user may share an allowance, and are claimed one after the other. So is all work
         while there is any but schedules that are due: answers, results, runs that were handed back.
+        `has_seat` says whether there is one for a profile, besides runs of other profiles.
         """
 
     @property

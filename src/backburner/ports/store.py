@@ -124,6 +124,14 @@ class Messages(Protocol):
     def recent(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Message]: ...
+    def recent_of_each(
+        self, of: Sequence[Conversation], *, limit: int
+    ) -> Mapping[ConversationId, Sequence[Message]]:
+        """Read the newest messages of several conversations.
+
+        Those that were written in the same transaction may be missing.
+        """
+
     def remove_last(self, user: UserId, conversation_id: ConversationId) -> None:
         """Delete the user's last message and all messages after it."""
 
@@ -221,6 +229,11 @@ class Spending(Protocol):
     def state(
         self, user: UserId, root_id: ConversationId, keys: Iterable[str]
     ) -> SpendingState: ...
+    def states(
+        self, accounts: Mapping[UserId, tuple[ConversationId, Sequence[str]]]
+    ) -> Mapping[UserId, SpendingState]:
+        """Read the states of several users, each for a root conversation and some keys."""
+
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
         """Check whether spend was recorded at exactly that time."""
 
@@ -330,5 +343,8 @@ class Store(Protocol):
         `single`: it has one statement, which is a snapshot without a transaction around it.
         """
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run a transaction that gives up a turn, exactly once even if its result is lost."""
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
+        """Run a transaction that gives up a turn, exactly once even if its result is lost.
+
+        Unless it has to be `alone`, it may be one with the commits of other users' runs.
+        """

@@ -1,6 +1,6 @@
 """The budget of a run: every model call is recorded, and a reservation is kept for each run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from backburner.core import allowance
 from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount, Usage
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import Turn
-from backburner.ports import Tx
+from backburner.ports import SpendingState, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,11 @@ class Budget:
 
     def open(self, tx: Tx, zone: str) -> BudgetVerdict:
         """Check whether anything is left to spend, and whether other runs have reserved it."""
-        states = self._states(tx, zone)
+        (verdict,) = open_all(tx, [self], [zone])
+        return verdict
+
+    def judge(self, account: SpendingState, keys: Mapping[AllowanceScope, str]) -> BudgetVerdict:
+        states = self._states(account, keys)
         over = allowance.find_exhausted(replace(state, reserved=Amount()) for state in states)
         return BudgetVerdict(over, is_reserved=allowance.find_exhausted(states) is not None)
 
@@ -59,9 +63,9 @@ class Budget:
         keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
 
-    def _states(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
-        keys = _keys(self.turn, self.root, tx.now, zone)
-        account = tx.spending.state(self.turn.user_id, self.root, keys.values())
+    def _states(
+        self, account: SpendingState, keys: Mapping[AllowanceScope, str]
+    ) -> Sequence[AllowanceState]:
         return [
             AllowanceState(
                 limit,
@@ -83,6 +87,24 @@ class Budget:
             if shares and run != self.turn.run_id:
                 total += self.deps.limits.reservation
         return total
+
+
+def open_all(tx: Tx, budgets: Sequence[Budget], zones: Sequence[str]) -> Sequence[BudgetVerdict]:
+    """Open the budgets of runs of different users."""
+    keys = [
+        _keys(budget.turn, budget.root, tx.now, zone)
+        for budget, zone in zip(budgets, zones, strict=True)
+    ]
+    accounts = tx.spending.states(
+        {
+            budget.turn.user_id: (budget.root, list(of_run.values()))
+            for budget, of_run in zip(budgets, keys, strict=True)
+        }
+    )
+    return [
+        budget.judge(accounts[budget.turn.user_id], of_run)
+        for budget, of_run in zip(budgets, keys, strict=True)
+    ]
 
 
 def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[AllowanceScope, str]:

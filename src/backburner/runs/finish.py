@@ -80,7 +80,7 @@ async def commit(
 ) -> str:
     """Commit the result of a run and give up its turn; returns how it ended, for the log."""
     ending = _Ending(deps, claim, stop.reason, gate, result)
-    await deps.store.commit(claim.turn, ending.write)
+    await deps.store.commit(claim.turn, ending.write, alone=not ending.may_be_grouped)
     return ending.outcome
 
 
@@ -93,6 +93,15 @@ class _Ending:
     result: RunResult
     #: A run status, or "handed back".
     outcome: str = ""
+
+    @property
+    def may_be_grouped(self) -> bool:
+        """Whether it may be one transaction with others: nobody waits for it, and it is simple.
+
+        Other ways to end a run lock more than its conversation, and in another order.
+        """
+        is_work = self.claim.turn.kind is RunKind.BACKGROUND
+        return is_work and self.result.is_done and self.reason is None
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result

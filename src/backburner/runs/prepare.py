@@ -16,7 +16,7 @@ from backburner.core.run import Item, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
-from backburner.runs.budget import Budget
+from backburner.runs.budget import Budget, BudgetVerdict, open_all
 
 #: Memories considered for a prompt.
 _MAX_RECALLED = 20
@@ -63,11 +63,37 @@ class PreparedRun:
     must_wait: bool
 
 
-def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
-    """Read everything the run needs and reserve its budget, in the transaction of its claim."""
-    turn, conversation = claim.turn, claim.conversation
+def prepare(deps: Deps, tx: Tx, claims: Sequence[Claim]) -> Sequence[PreparedRun]:
+    """Read everything that runs need and reserve their budgets, in the transaction of their claims.
+
+    They are of different users, so that one read is enough for some of it.
+    """
+    if not claims:
+        return ()
+    conversations = [claim.conversation for claim in claims]
+    recent = tx.messages.recent_of_each(conversations, limit=prompt.MAX_PROMPT_MESSAGES)
+    zones = [claim.zone or tx.users.load(claim.turn.user_id).zone for claim in claims]
+    budgets = [
+        Budget(deps, claim.turn, spending.find_root(tx, claim.conversation)) for claim in claims
+    ]
+    verdicts = open_all(tx, budgets, zones)
+    return [
+        _prepare(tx, claim, budget, verdict, zone=zone, recent=recent[claim.conversation.id])
+        for claim, budget, verdict, zone in zip(claims, budgets, verdicts, zones, strict=True)
+    ]
+
+
+def _prepare(
+    tx: Tx,
+    claim: Claim,
+    budget: Budget,
+    verdict: BudgetVerdict,
+    *,
+    zone: str,
+    recent: Sequence[Message],
+) -> PreparedRun:
+    deps, turn, conversation = budget.deps, claim.turn, claim.conversation
     user, conversation_id = turn.user_id, turn.conversation_id
-    root = spending.find_root(tx, conversation)
     resumed = claim.resumed and tx.sessions.has_entries(turn)
     session, session_note = _choose_session(deps, claim, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
@@ -79,7 +105,6 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     if claim.resumed:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.retrieve_awaited(tx, user, claim.awaited_jobs)
-    recent = tx.messages.recent(user, conversation_id, limit=prompt.MAX_PROMPT_MESSAGES)
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
     shown = [*repeated, *items]
@@ -90,8 +115,6 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
         if _reads_outside_text(conversation, recent, shown, memories):
             tx.turns.mark_outside_text(turn)
-    zone = claim.zone or tx.users.load(user).zone
-    budget = Budget(deps, turn, root).open(tx, zone)
     return PreparedRun(
         conversation=conversation,
         session=session,
@@ -108,9 +131,9 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
         session_entries=session_entries,
         memories=memories,
         resumed=resumed,
-        root=root,
-        over=budget.over,
-        must_wait=budget.is_reserved and turn.kind is RunKind.BACKGROUND,
+        root=budget.root,
+        over=verdict.over,
+        must_wait=verdict.is_reserved and turn.kind is RunKind.BACKGROUND,
     )
 
 

@@ -35,8 +35,8 @@ class RetryingStore:
     ) -> T:
         return await self._retry(lambda: self.store.read(work, within=within, single=single))
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        await self._retry(lambda: self.store.commit(turn, work))
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
+        await self._retry(lambda: self.store.commit(turn, work, alone=alone))
 
     async def _retry(self, ask: Callable[[], Awaitable[T]]) -> T:
         delay = FIRST_RETRY_SECONDS

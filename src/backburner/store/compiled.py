@@ -7,19 +7,25 @@ package, so what SQLAlchemy made of one is kept with it.
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Dialect, Executable
+from sqlalchemy import Connection, Dialect, Executable, NestedTransaction
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 from sqlalchemy.sql.compiler import SQLCompiler
 
-#: Longer lists are left to SQLAlchemy: each length is a statement of its own.
-MAX_LIST_LENGTH = 12
+#: Each length of a list is a statement of its own, so there are only these: a list is filled up by
+#: its last value, which makes no difference to IN. Longer ones are left to SQLAlchemy.
+LIST_LENGTHS = (0, 1, 2, 4, 8, 12)
+MAX_LIST_LENGTH = LIST_LENGTHS[-1]
+
+#: The option of a statement that will be executed often: it is compiled for good at once.
+IS_KEPT = "is_kept"
 
 Processor = Callable[[Any], Any]
 _STATEMENT_EVENTS = (
@@ -51,7 +57,9 @@ class CompiledStatement:
     def bind(self, values: Mapping[str, Any]) -> list[Any]:
         given: Any = {**self.constants, **values} if self.constants or self.lists else values
         for name, parts in self.lists.items():
-            given |= zip(parts, _flatten(given[name]), strict=True)
+            # Those of the statement itself have the length that it was compiled for.
+            listed = _fill_up(given[name]) if name in values else given[name]
+            given |= zip(parts, _flatten(listed), strict=True)
         bound = [given[name] for name in self.names]
         for place, processor in self.binders:
             bound[place] = processor(bound[place])
@@ -87,6 +95,11 @@ class CompiledStatement:
         self.returns_rows = described is not None
 
 
+def _fill_up(values: Sequence[Any]) -> Sequence[Any]:
+    length = next((one for one in LIST_LENGTHS if one >= len(values)), len(values))
+    return [*values, *([values[-1]] * (length - len(values)))] if values else values
+
+
 def _flatten(values: Sequence[Any]) -> Sequence[Any]:
     return list(chain.from_iterable(values)) if values and isinstance(values[0], tuple) else values
 
@@ -101,12 +114,13 @@ class _Expanding:
     def expand(
         self, statement: Any, dialect: Dialect, values: Mapping[str, Any]
     ) -> CompiledStatement | None:
-        lengths = tuple([len(values[name]) for name in self.names])
+        filled = {name: _fill_up(values[name]) for name in self.names}
+        lengths = tuple([len(values) for values in filled.values()])
         found = self.by_lengths.get(lengths)
         if found is None and max(lengths, default=0) <= MAX_LIST_LENGTH:
             # Compiled anew: what is kept must not refer to the statement, or both stay for ever.
             compiled = statement.compile(dialect=dialect, column_keys=list(values))
-            found = self.by_lengths[lengths] = _describe(compiled, values)
+            found = self.by_lengths[lengths] = _describe(compiled, {**values, **filled})
         return found
 
 
@@ -131,8 +145,11 @@ class DirectConnection(Connection):
     """
 
     _cursor: DBAPICursor | None = None
+    #: Called before each statement.
+    before: Callable[[], None] | None = None
 
     def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        self._flush()
         if isinstance(parameters, list | tuple) and len(parameters) == 1:
             parameters = parameters[0]
         is_plain = not options and not isinstance(parameters, list | tuple)
@@ -151,6 +168,20 @@ class DirectConnection(Connection):
             self._cursor = None
             self._handle_dbapi_exception(error, compiled.sql, bound, cursor, None)
 
+    def exec_driver_sql(self, *arguments: Any, **options: Any) -> Any:
+        self._flush()
+        return super().exec_driver_sql(*arguments, **options)
+
+    def begin_nested(self) -> NestedTransaction:
+        self._flush()
+        return super().begin_nested()
+
+    def _flush(self) -> None:
+        before = self.before
+        if before is not None:
+            with call_before_each(self, None):
+                before()
+
     @property
     def _has_listeners(self) -> bool:
         """Whether somebody listens to statements, and not only to connections."""
@@ -162,6 +193,17 @@ class DirectConnection(Connection):
         """Open the cursor of all statements; each is done with when the next one is executed."""
         self._cursor = self.connection.cursor()
         return self._cursor
+
+
+@contextmanager
+def call_before_each(connection: Connection, flush: Callable[[], None] | None) -> Iterator[None]:
+    """Call `flush` before each statement that is executed meanwhile, but for its own."""
+    direct = cast("DirectConnection", connection)
+    earlier, direct.before = direct.before, flush
+    try:
+        yield
+    finally:
+        direct.before = earlier
 
 
 class Rows:
@@ -218,9 +260,9 @@ def _find(
         versions = _versions[statement] = {}
     key = (type(dialect), *values)
     found = versions.get(key)
-    if found is None:
+    if found is None and not statement.get_execution_options().get(IS_KEPT):
         versions[key] = _Left.ONCE
-    elif found is _Left.ONCE:
+    elif found is None or found is _Left.ONCE:
         found = versions[key] = _compile(statement, dialect, values)
     if isinstance(found, _Expanding):
         return found.expand(statement, dialect, values)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, Select, Update
+from sqlalchemy import CompoundSelect, Connection, Insert, Row, Select, Update
 
 from backburner.core.conversation import Kind
 from backburner.core.errors import NotFound
@@ -13,10 +13,11 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import EventKind, Hint, HintKind
+from backburner.store.compiled import call_before_each
 from backburner.store.dialect import Clock, has_row_locks, read_clock, with_clock_after
 from backburner.store.events import Events
 from backburner.store.types import to_micros
-from backburner.store.writes import Gathered, Values, Write, execute
+from backburner.store.writes import Ending, Gathered, Values, Write, execute
 
 
 class Context:
@@ -29,6 +30,10 @@ class Context:
         self.hints: dict[Hint, None] = {}
         #: Further hints.
         self.mentions: dict[Hint, None] = {}
+        #: Conversations that nothing was scheduled after before they were locked here, and those of
+        #: them that this was relied on for.
+        self.unfollowed: set[tuple[UserId, ConversationId]] = set()
+        self.left_alone: set[tuple[UserId, ConversationId]] = set()
         self.events = Events(connection)
         self._gathered: Gathered | None = None
 
@@ -49,7 +54,8 @@ class Context:
         # Not a cached property: in Python 3.11 all instances share its lock, so a transaction
         # whose server is silent would hold up all others.
         if self._times is None:
-            self._times = read_clock(self.connection, self.clock)
+            with call_before_each(self.connection, None):
+                self._times = read_clock(self.connection, self.clock)
         return self._times
 
     def lock_with_clock(self, statement: Select[Any], values: Mapping[str, Any]) -> Row[Any] | None:
@@ -62,17 +68,26 @@ class Context:
         return row
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Gather what is written meanwhile into as few statements as the database can."""
+    def gathering(self) -> Iterator[None]:
+        """Gather what is written meanwhile, and the events, into as few statements as possible.
+
+        Whatever else is executed meanwhile comes after what was written before it.
+        """
         if not has_row_locks(self.connection):
             yield
+            self.write_events()
             return
         self._gathered = gathered = Gathered(self.connection)
-        try:
+        with call_before_each(self.connection, gathered.flush):
             yield
-        finally:
-            self._gathered = None
-        gathered.flush()
+            now = self.now if self.events.noted else None
+        self._gathered = None
+        gathered.flush(Ending(self.events.take(), now, tuple(self.left_alone)))
+
+    def execute_apart(self, statement: Select[Any] | CompoundSelect[Any], values: Values) -> Any:
+        """Read rows that nothing changes which was written in this transaction before."""
+        with call_before_each(self.connection, None):
+            return self.connection.execute(statement, values)
 
     def write(
         self,
@@ -89,6 +104,11 @@ class Context:
             execute(self.connection, write)
         else:
             self._gathered.add(write, apart=apart)
+
+    def write_now(self) -> None:
+        """Write what was gathered, for reads that leave it alone otherwise."""
+        if self._gathered is not None:
+            self._gathered.flush()
 
     def hint(self, *hints: Hint) -> None:
         self.hints |= dict.fromkeys(hints)
@@ -110,7 +130,8 @@ class Context:
         self.hint(Hint(HintKind.CHANGED, user, conversation_id))
         if any(item.is_from_user for item in step.inbox):
             self.hint(Hint(HintKind.USER_WAITING, user, conversation_id))
-        if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
+        has_items = any(not item.is_from_user for item in step.inbox)
+        if has_items or step.notices or step.asked or conversation.next_run_at is not None:
             self.hint(Hint(HintKind.WORK, user))
         if conversation.kind is Kind.JOB:
             # A run that waits for the job may resume.

@@ -7,8 +7,9 @@ still, or a line that swallows everything, ends neither by the timeouts of the s
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import LONG_DEADLINE, RUN_DEADLINE, URGENT_DEADLINE, Bus
 from backburner.store.attempt import Attempt
+from backburner.store.commit_groups import CommitGroups, RunCommit
 from backburner.store.dialect import (
     READERS,
     THREADS,
@@ -42,6 +44,7 @@ from backburner.store.failures import (
     no_handles,
 )
 from backburner.store.tx import Tx
+from backburner.store.writes import FollowerFound
 
 T = TypeVar("T")
 #: Attempts at a transaction that conflicts with others.
@@ -89,6 +92,7 @@ class Database:
             else self._urgent_threads
         )
         self._underway: dict[Future[Any], Attempt] = {}
+        self._groups = CommitGroups(together=self._commit_together, alone=self._commit_alone)
 
     def run(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
         """Run one transaction in this thread."""
@@ -130,10 +134,32 @@ class Database:
             threads, within, lambda attempt: self.read_here(work, attempt, single=single)
         )
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run the transaction that gives up a turn in a thread; it takes effect once."""
-        await self._in_thread(
-            self._threads, RUN_DEADLINE, lambda attempt: self.commit_here(turn, work, attempt)
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
+        """Run the transaction that gives up a turn in a thread; it takes effect once.
+
+        Unless it has to be `alone`, it may be one transaction with the commits of other runs.
+        """
+        commit = RunCommit(turn, work, is_simple=not alone)
+        await (self._commit_alone(commit) if alone else self._groups.commit(commit))
+
+    async def _commit_alone(self, commit: RunCommit) -> None:
+        def hold_and_work(tx: Tx) -> None:
+            # Unless others have locked it, one statement reads all there is to know.
+            tx.turns.hold_all([commit.turn], briefly=False)
+            commit.work(tx)
+
+        def commit_it(attempt: Attempt) -> None:
+            if commit.is_simple:
+                with suppress(FollowerFound):
+                    self.commit_here(commit.turn, hold_and_work, attempt)
+                    return
+            self.commit_here(commit.turn, commit.work, attempt)
+
+        await self._in_thread(self._threads, RUN_DEADLINE, commit_it)
+
+    async def _commit_together(self, group: Sequence[RunCommit]) -> Sequence[RunCommit]:
+        return await self._in_thread(
+            self._threads, RUN_DEADLINE, lambda attempt: self.commit_group_here(group, attempt)
         )
 
     async def _in_thread(
@@ -189,8 +215,8 @@ class Database:
     def _run_once(self, work: Callable[[Tx], T], attempt: Attempt, engine: Engine) -> T:
         with engine.connect() as connection, attempt.covers(connection), connection.begin():
             tx = Tx(connection, self.clock)
-            result = work(tx)
-            tx.write_events()
+            with tx.gathering():
+                result = work(tx)
         if self.bus:
             # If the process dies before this, the others find what changed when they poll.
             self.bus.hint(*tx.hints, *tx.mentions)
@@ -210,6 +236,20 @@ class Database:
             else:
                 return
         raise failure or StoreFailed(NO_ANSWER)
+
+    def commit_group_here(
+        self, group: Sequence[RunCommit], attempt: Attempt | None = None
+    ) -> Sequence[RunCommit]:
+        """Run one transaction for several turns; returns those whose rows are locked."""
+
+        def work(tx: Tx) -> Sequence[RunCommit]:
+            held = tx.turns.hold_all([commit.turn for commit in group])
+            for commit in group:
+                if commit.turn in held:
+                    commit.work(tx)
+            return [commit for commit in group if commit.turn not in held]
+
+        return self.run(work, attempt)
 
     def _commit_once(self, turn: Turn, work: Callable[[Tx], None], attempt: Attempt | None) -> None:
         try:

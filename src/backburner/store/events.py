@@ -89,6 +89,12 @@ class Events:
         for user in sorted(self.noted):
             _write(self.connection, user, list(self.noted[user]), now=now)
 
+    def take(self) -> Mapping[UserId, Sequence[NotedEvent]]:
+        """Leave the noted events to somebody else to store."""
+        taken = {user: list(noted) for user, noted in self.noted.items()}
+        self.noted.clear()
+        return taken
+
     def latest(self, user: UserId) -> int:
         return int(self.connection.execute(_select_newest, {"owner": user}).scalar_one())
 

@@ -1,33 +1,70 @@
 """Writes whose results nobody needs, gathered into one statement where the database can do that.
 
-PostgreSQL does all of them in common table expressions of one statement, in one round trip. There
-none of them sees what another does, and a row may be changed once. SQLite, which has no round trips
-and no writes in such expressions, does each at once.
+PostgreSQL does all of them in common table expressions of one statement, in one round trip. Rows of
+the same statement are passed as one list of records, so that a statement is planned once, however
+many rows it is given. None of them sees what another does, and a row may be changed once. SQLite,
+which has no round trips and no writes in such expressions, does each at once.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     CTE,
+    JSON,
+    BigInteger,
+    BindParameter,
+    ColumnElement,
     Connection,
+    FromClause,
     Insert,
     Select,
+    Text,
     Update,
     bindparam,
-    exists,
+    column,
     func,
+    literal_column,
     select,
-    union_all,
+    text,
 )
 from sqlalchemy.sql import visitors
+from sqlalchemy.sql.elements import BinaryExpression
+from sqlalchemy.types import TypeEngine
 
-#: More rows are written one statement after the other: each number of rows is a statement to keep.
-MAX_ROWS = 12
+from backburner.core.ids import ConversationId, UserId
+from backburner.ports import EventKind
+from backburner.store.compiled import IS_KEPT
+from backburner.store.types import MICROSECOND, Time
 
 Values = Mapping[str, Any]
+#: Kinds of events and the conversations in which they happened, by user.
+NewEvents = Mapping[UserId, Sequence[tuple[ConversationId | None, EventKind]]]
+_Types = tuple[tuple[str, TypeEngine[Any]], ...]
+
+
+class FollowerFound(Exception):
+    """Something was scheduled after a conversation, just before that was locked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a transaction: its events, and conversations that nothing may be scheduled after.
+
+    By the snapshot of its last statement: that of the statement which locked them is older than
+    their locks.
+    """
+
+    events: NewEvents = field(default_factory=dict)
+    now: datetime | None = None
+    unfollowed: Sequence[tuple[UserId, ConversationId]] = ()
+
+
+_NO_ENDING = Ending()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +75,6 @@ class Write:
     #: Raised unless exactly one row is changed.
     otherwise: type[Exception] | None = None
 
-    @property
-    def shape(self) -> "_Shape":
-        columns = tuple(self.rows[0]) if isinstance(self.statement, Insert) else ()
-        return self.statement, len(self.rows), columns, self.otherwise is not None
-
-
-_Shape = tuple[Insert | Update, int, tuple[str, ...], bool]
-
 
 @dataclass(slots=True)
 class Gathered:
@@ -53,29 +82,34 @@ class Gathered:
 
     connection: Connection
     _writes: list[Write] = field(default_factory=list)
-    #: The tables, or parts of them, in which rows are to be changed.
-    _changed: set[str] = field(default_factory=set)
+    #: The tables, or parts of them, in which rows of a user are to be changed or inserted.
+    _changed: set[tuple[str, Any]] = field(default_factory=set)
+    _inserted: set[tuple[str, Any]] = field(default_factory=set)
 
     def add(self, write: Write, *, apart: str = "") -> None:
-        """Add a write, after those that change rows of the same table.
+        """Add a write, after those whose rows of the same table and user it may change.
 
         `apart` names a part of the table whose rows no other write changes.
         """
-        if isinstance(write.statement, Update):
-            changed = apart or str(write.statement.table)
-            if changed in self._changed:
+        table, row = str(write.statement.table), write.rows[0]
+        if isinstance(write.statement, Insert):
+            self._inserted.add((table, row.get("user_id")))
+        else:
+            owner = row.get("owner")
+            if (apart or table, owner) in self._changed or (table, owner) in self._inserted:
                 self.flush()
-            self._changed.add(changed)
+            self._changed.add((apart or table, owner))
         self._writes.append(write)
 
-    def flush(self) -> None:
+    def flush(self, ending: Ending = _NO_ENDING) -> None:
+        """Write all of it, and the end of the transaction."""
         writes, self._writes = self._writes, []
         self._changed.clear()
-        if len(writes) < 2 or sum(len(write.rows) for write in writes) > MAX_ROWS:
-            for write in writes:
-                execute(self.connection, write)
-        else:
-            _execute_together(self.connection, writes)
+        self._inserted.clear()
+        if len(writes) > 1 or ending.events or ending.unfollowed:
+            _execute_together(self.connection, writes, ending)
+        elif writes:
+            execute(self.connection, writes[0])
 
 
 def execute(connection: Connection, write: Write) -> None:
@@ -85,63 +119,201 @@ def execute(connection: Connection, write: Write) -> None:
         raise write.otherwise
 
 
-def _execute_together(connection: Connection, writes: Sequence[Write]) -> None:
-    statement = _combine(tuple(write.shape for write in writes))
-    values = {
-        _name(place, number, key): value
-        for place, write in enumerate(writes)
-        for number, row in enumerate(write.rows)
-        for key, value in row.items()
-    }
-    counts = connection.execute(statement, values).one()
-    guarded = (write.otherwise for write in writes if write.otherwise is not None)
-    # The first column is there for a statement without any guard.
-    for count, otherwise in zip(counts[1:], guarded, strict=True):
-        if count != 1:
-            raise otherwise
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a statement: one write, or all rows of equal ones."""
+
+    statement: Insert | Update
+    #: The columns or parameters of its records; none: it has parameters of its own.
+    types: _Types
+    is_guarded: bool
+    #: Tells writes apart that cannot be one part.
+    number: int = 0
+
+
+def _execute_together(connection: Connection, writes: Sequence[Write], ending: Ending) -> None:
+    parts = _sort(writes)
+    statement = _combine(
+        tuple(parts), has_events=bool(ending.events), has_unfollowed=bool(ending.unfollowed)
+    )
+    values = _event_values(ending.events, ending.now) if ending.events else {}
+    if ending.unfollowed:
+        keys = [{"user_id": user, "id": one} for user, one in ending.unfollowed]
+        values |= {"unfollowed": json.dumps(keys), "unfollowed_count": len(keys)}
+    for place, (part, equal) in enumerate(parts.items()):
+        rows = [row for write in equal for row in write.rows]
+        if not part.types:
+            values |= {_name(place, key): value for key, value in rows[0].items()}
+            continue
+        values[_name(place, "rows")] = json.dumps(rows, default=_to_json)
+        if part.is_guarded or not isinstance(part.statement, Insert):
+            values[_name(place, "count")] = len(rows)
+    followers, *counts = connection.execute(statement, values).one()
+    if followers:
+        raise FollowerFound
+    guarded = [equal for part, equal in parts.items() if part.is_guarded]
+    for count, equal in zip(counts, guarded, strict=True):
+        if count != len(equal) and equal[0].otherwise is not None:
+            raise equal[0].otherwise
+
+
+def _sort(writes: Sequence[Write]) -> dict[_Part, list[Write]]:
+    parts = dict[_Part, list[Write]]()
+    for number, write in enumerate(writes):
+        statement, is_guarded = write.statement, write.otherwise is not None
+        types = (
+            _column_types(statement, tuple(write.rows[0]))
+            if isinstance(statement, Insert)
+            else _parameter_types(statement)
+        )
+        part = _Part(statement, types, is_guarded, 0 if types else number)
+        parts.setdefault(part, []).append(write)
+    return parts
 
 
 @lru_cache(maxsize=256)
-def _combine(shapes: tuple[_Shape, ...]) -> Select[Any]:
-    """Build one statement that does all; nothing, unless every guarded write changes a row."""
-    guards, parts = list[CTE](), list[CTE]()
-    for place, (statement, rows, columns, is_guarded) in enumerate(shapes):
-        named: Insert | Update
-        if isinstance(statement, Insert):
-            named = _insert(statement, place, rows, columns, guards)
-        else:
-            named = _rename(statement, place).where(*(exists().select_from(one) for one in guards))
-        part = (named.returning(*named.table.primary_key) if is_guarded else named).cte(f"w{place}")
-        parts.append(part)
-        if is_guarded:
-            guards.append(part)
-    counts = [select(func.count()).select_from(one).scalar_subquery() for one in guards]
-    return select(func.count(), *counts).add_cte(*parts)
+def _column_types(statement: Insert, columns: tuple[str, ...]) -> _Types:
+    return tuple((name, statement.table.c[name].type) for name in columns)
 
 
-def _insert(
-    statement: Insert, place: int, rows: int, columns: tuple[str, ...], guards: Sequence[CTE]
-) -> Insert:
-    table = statement.table
-    selects = [
-        select(
-            *(bindparam(_name(place, row, name), type_=table.c[name].type) for name in columns)
-        ).select_from(*guards)
-        for row in range(rows)
+@lru_cache(maxsize=256)
+def _parameter_types(statement: Update) -> _Types:
+    """Find the parameters of an update, with the types of what they are compared with or set to.
+
+    Empty: one of them is a list.
+    """
+    types = dict[str, TypeEngine[Any]]()
+    for element in visitors.iterate(statement.whereclause):
+        if isinstance(element, BinaryExpression) and isinstance(element.right, BindParameter):
+            if element.right.expanding:
+                return ()
+            if not element.right.unique:
+                types[element.right.key] = element.left.type
+    for target, value in (statement._values or {}).items():  # noqa: SLF001 (there is no other way)
+        if isinstance(value, BindParameter) and not value.unique:
+            name = target if isinstance(target, str) else target.name
+            types[value.key] = statement.table.c[name].type
+    return tuple((name, type_) for name, type_ in types.items())
+
+
+def _event_values(events: NewEvents, now: datetime | None) -> dict[str, Any]:
+    rows = [
+        {"user_id": user, "conversation_id": conversation_id, "kind": kind, "before": before}
+        for user, noted in events.items()
+        for before, (conversation_id, kind) in enumerate(reversed(noted))
     ]
-    return statement.from_select(list(columns), union_all(*selects) if rows > 1 else selects[0])
+    return {"event_rows": json.dumps(rows), "event_users": len(events), "event_time": now}
 
 
-def _rename(statement: Update, place: int) -> Update:
-    """Give the parameters names that no other write has."""
+#: The numbers of each user are counted back from the last one taken, and nobody who has just been
+#: deleted gets any. Users are in order, to avoid deadlocks; the limit says that there are few.
+_EVENTS = {
+    "noted": text(
+        "SELECT * FROM json_to_recordset(CAST(:event_rows AS json))"
+        ' AS n(user_id text COLLATE "C", conversation_id text, kind text, before bigint)'
+    ),
+    "counted": text(
+        "SELECT user_id, count(*) FROM noted GROUP BY user_id ORDER BY user_id"
+        " LIMIT CAST(:event_users AS bigint)"
+    ),
+    "taken": text(
+        "INSERT INTO counters AS c (user_id, name, last)"
+        " SELECT users.id, 'events', counted.count FROM counted"
+        " JOIN users ON users.id = counted.user_id ORDER BY users.id"
+        " ON CONFLICT (user_id, name) DO UPDATE SET last = c.last + excluded.last"
+        " RETURNING user_id, last"
+    ),
+    "happened": text(
+        "INSERT INTO events (user_id, number, conversation_id, kind, created_at)"
+        " SELECT user_id, last - before, conversation_id, kind, CAST(:event_time AS timestamptz)"
+        " FROM noted JOIN taken USING (user_id)"
+    ).bindparams(bindparam("event_time", type_=Time)),
+}
 
-    def rename(parameter: Any) -> None:
-        if not parameter.unique:
-            parameter.key = _name(place, 0, parameter.key)
 
-    renamed: Update = visitors.cloned_traverse(statement, {}, {"bindparam": rename})
-    return renamed
+_FOLLOWERS = text(
+    "SELECT count(*) AS count FROM"
+    " (SELECT * FROM json_to_recordset(CAST(:unfollowed AS json))"
+    ' AS n(user_id text COLLATE "C", id text COLLATE "C")'
+    " LIMIT CAST(:unfollowed_count AS bigint)) AS r"
+    " JOIN conversations AS f ON f.user_id = r.user_id AND f.after_id = r.id"
+)
 
 
-def _name(place: int, row: int, key: str) -> str:
-    return f"w{place}_{row}_{key}"
+@lru_cache(maxsize=256)
+def _combine(parts: tuple[_Part, ...], *, has_events: bool, has_unfollowed: bool) -> Select[Any]:
+    """Build one statement that does all; nothing, unless every guarded write changes its row."""
+    guards, made = dict[CTE, ColumnElement[bool]](), list[CTE]()
+    for place, part in enumerate(parts):
+        statement = _build(part, place, list(guards.values()))
+        if part.is_guarded:
+            statement = statement.returning(*statement.table.primary_key)
+        cte = statement.cte(f"w{place}")
+        made.append(cte)
+        if part.is_guarded:
+            expected = bindparam(_name(place, "count"), type_=BigInteger())
+            guards[cte] = _count(cte) == expected
+    if has_events:
+        made += [statement.columns().cte(name) for name, statement in _EVENTS.items()]
+    followers = (
+        _FOLLOWERS.columns(column("count", BigInteger())).scalar_subquery()
+        if has_unfollowed
+        else literal_column("0")
+    )
+    counts = select(followers.label("followers"), *(_count(one) for one in guards))
+    return counts.add_cte(*made).execution_options(**{IS_KEPT: True})
+
+
+def _build(part: _Part, place: int, conditions: Sequence[ColumnElement[bool]]) -> Any:
+    statement = part.statement
+    if isinstance(statement, Insert):
+        records = _records(part, place)
+        columns = [records.c[name] for name, _ in part.types]
+        return statement.from_select(
+            [name for name, _ in part.types], select(*columns).where(*conditions)
+        )
+    if part.types:
+        # For all that PostgreSQL knows there may be many, and it would scan the table for them.
+        limit: BindParameter[int] = bindparam(_name(place, "count"), type_=BigInteger())
+        rows = select(_records(part, place)).limit(limit).subquery(f"r{place}")
+        return _with_parameters(statement, lambda key: rows.c[key]).where(*conditions)
+    return _with_parameters(statement, lambda key: _name(place, key)).where(*conditions)
+
+
+def _with_parameters(statement: Update, find: Callable[[str], Any]) -> Update:
+    """Replace the parameters of a statement by columns, or by parameters of other names."""
+
+    def replace(element: Any, **_: Any) -> Any:
+        if not isinstance(element, BindParameter) or element.unique:
+            return None
+        found = find(element.key)
+        if not isinstance(found, str):
+            return found
+        renamed = element._clone()  # noqa: SLF001 (there is no other way)
+        renamed.key = found
+        return renamed
+
+    return cast("Update", visitors.replacement_traverse(statement, {}, replace))
+
+
+def _records(part: _Part, place: int) -> FromClause:
+    """Read the rows of a part from its parameter."""
+    rows = bindparam(_name(place, "rows"), type_=Text()).cast(JSON)
+    columns = (column(name, type_) for name, type_ in part.types)
+    return func.json_to_recordset(rows).table_valued(*columns).render_derived(with_types=True)
+
+
+def _count(cte: CTE) -> Any:
+    return select(func.count()).select_from(cte).scalar_subquery()
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value // MICROSECOND
+    raise TypeError(f"{value!r} cannot be written.")
+
+
+def _name(place: int, key: str) -> str:
+    return f"w{place}_{key}"

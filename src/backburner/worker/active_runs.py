@@ -1,6 +1,7 @@
 """The runs that are active in this process."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -28,9 +29,15 @@ class ActiveRun:
         return self.stop.reason is not None
 
 
+#: How long the hint that a run has ended may take.
+HINT_SECONDS = 0.5
+
+
 class ActiveRuns:
     def __init__(self) -> None:
         self._runs: dict[RunId, ActiveRun] = {}
+        #: Conversations whose run has ended, and the time of the event loop when it did.
+        self._ended: dict[ConversationId, float] = {}
         #: Set when a run has ended.
         self.changed = asyncio.Event()
 
@@ -51,10 +58,17 @@ class ActiveRuns:
         # The same run may have been claimed here again.
         if self._runs.get(run.claim.run.id) is run:
             del self._runs[run.claim.run.id]
+        now = asyncio.get_running_loop().time()
+        self._ended = {one: at for one, at in self._ended.items() if now - at < HINT_SECONDS}
+        self._ended[run.claim.turn.conversation_id] = now
         self.changed.set()
 
-    def has_run_in(self, conversation_id: ConversationId | None) -> bool:
-        return any(run.claim.turn.conversation_id == conversation_id for run in self)
+    def had_run_in(self, conversation_id: ConversationId | None) -> bool:
+        """See whether a conversation has a run here, or had one a moment ago."""
+        if any(run.claim.turn.conversation_id == conversation_id for run in self):
+            return True
+        ended_at = self._ended.get(conversation_id, -math.inf) if conversation_id else -math.inf
+        return asyncio.get_running_loop().time() - ended_at < HINT_SECONDS
 
     def background_in(self, conversation_id: ConversationId) -> Iterator[ActiveRun]:
         """Find the background runs of a conversation."""

@@ -13,7 +13,7 @@ import structlog
 from backburner.actions.deps import Deps
 from backburner.core.errors import StoreBusy, StoreFailed
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.run import RunKind, Turn
+from backburner.core.run import RunKind, RunStatus, Turn
 from backburner.ports import URGENT_DEADLINE, Claim, Claimer, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
@@ -46,6 +46,10 @@ class Claiming:
     finished: Counter[str] = field(default_factory=Counter)
     #: Others have locked the users whose work is left: it is to be claimed again soon.
     is_blocked: bool = False
+    #: Users may wait for replies.
+    may_have_replies: bool = True
+    #: There may be more than was claimed last, or than seats were free for.
+    may_have_more: bool = True
     #: The timer has woken this chore early.
     woken_early: bool = False
     outages: KnownOutages = field(default_factory=KnownOutages)
@@ -65,8 +69,16 @@ class Claiming:
     #: or kind it is another turn, which may well be prepared.
     _unprepared: dict[ConversationId, tuple[int, RunKind]] = field(default_factory=dict)
 
+    @property
+    def has_background_seat(self) -> bool:
+        return self.seats.free(RunKind.BACKGROUND, self.underway.profiles) > 0
+
     async def run_once(self) -> bool:
         """Claim work for all free seats; return whether there may be more."""
+        if not self.has_background_seat and not self.may_have_replies:
+            # Work is claimed when a run has ended.
+            self.may_have_more = True
+            return False
         count, self.is_blocked = 0, False
         while not self.closed and count < self.batch:
             claimed = await self._take(self.batch - count)
@@ -77,7 +89,7 @@ class Claiming:
             # Whatever comes later has a hint or a time of its own.
             if not self._unclaimed:
                 break
-            if not self._has_background_seat and not self._has_waiting_users:
+            if not self.has_background_seat and not self._has_waiting_users:
                 break
         if not self.closed and count < self.batch and self._has_waiting_users:
             await self._make_room()
@@ -104,13 +116,17 @@ class Claiming:
                 del self._passed_over[user]
         limit = 1 if asked_at < self._one_by_one_until else limit
         self._claimed, self._is_several = None, False
+        # A hint that comes meanwhile sets them again.
+        self.may_have_replies = self.may_have_more = False
         try:
             found = await self.deps.store.transact(
                 lambda tx: self._claim_and_prepare(tx, limit), within=URGENT_DEADLINE
             )
         except Exception as error:  # noqa: BLE001 (what cannot be helped is raised again)
-            self._unclaimed = 1
+            self._unclaimed, self.may_have_replies, self.may_have_more = 1, True, True
             return self._recover(error, asked_at)
+        self.may_have_replies |= self._has_waiting_users
+        self.may_have_more |= self._unclaimed > 0
         self.outages.update(self._probe_delays)
         lease = self.claimer.lease.total_seconds()
         for claim, prepared in found:
@@ -153,41 +169,44 @@ class Claiming:
     ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
         """Claim a reply, or background work of several conversations."""
         # Until it is known.
-        self._claimed, self._is_several, self._has_waiting_users = None, False, True
+        self._claimed, self._is_several, self._has_waiting_users = None, limit > 1, True
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
-        found = list[tuple[Claim, prepare.PreparedRun | None]]()
-        claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
+        seats = self.seats.free(RunKind.BACKGROUND, self.underway.profiles)
+        claims = tx.queue.claim(
+            self._claimer(RunKind.REPLY),
+            self._claimer(RunKind.BACKGROUND),
+            limit=min(limit, seats),
+            has_seat=self._has_seat,
+        )
         self._probe_delays = tx.queue.probe_delays
         self._has_waiting_users = tx.queue.has_waiting_users
-        while claim is not None:
-            self._claimed = claim.turn
-            is_unprepared = self._unprepared.get(claim.turn.conversation_id) == _identify(
-                claim.turn
-            )
-            found.append((claim, None if is_unprepared else prepare.prepare(self.deps, tx, claim)))
-            if len(found) == limit:
-                break
-            self._is_several = True
-            profiles = [claim.conversation.profile for claim, _ in found]
-            claim = tx.queue.claim_more(self._claimer(RunKind.BACKGROUND, besides=profiles))
         self._unclaimed = tx.queue.unclaimed
-        return found
+        self._is_several = len(claims) > 1
+        self._claimed = claims[0].turn if claims else None
+        ready = [claim for claim in claims if not self._is_unprepared(claim.turn)]
+        turns = [claim.turn for claim in ready]
+        prepared = dict(zip(turns, prepare.prepare(self.deps, tx, ready), strict=True))
+        return [(claim, prepared.get(claim.turn)) for claim in claims]
 
-    @property
-    def _has_background_seat(self) -> bool:
-        return self.seats.free(RunKind.BACKGROUND, self.underway.profiles) > 0
+    def _is_unprepared(self, turn: Turn) -> bool:
+        return self._unprepared.get(turn.conversation_id) == _identify(turn)
 
-    def _claimer(self, kind: RunKind, besides: Sequence[str] = ()) -> Claimer | None:
-        """Make the claimer of a kind of run; None: no seat is free, `besides` these profiles."""
-        taken = [*self.underway.profiles, *besides]
+    def _claimer(self, kind: RunKind) -> Claimer | None:
+        """Make the claimer of a kind of run; None: no seat is free."""
+        taken = self.underway.profiles
         if not self.seats.free(kind, taken):
             return None
         full = self.seats.full_profiles(kind, taken)
         if kind is RunKind.BACKGROUND:
             full = self.outages.added_to(full)
         return replace(self.claimer, full_profiles=full, passed_over=tuple(self._passed_over))
+
+    def _has_seat(self, besides: Sequence[str], profile: str) -> bool:
+        """Whether a background run of a profile has a seat, besides runs of these profiles."""
+        taken = [*self.underway.profiles, *besides]
+        return profile not in self.seats.full_profiles(RunKind.BACKGROUND, taken)
 
     async def _perform(self, taken: ActiveRun) -> None:
         try:
@@ -197,9 +216,13 @@ class Claiming:
                 self.finished["failure"] += 1
             else:
                 run = perform.perform(self.deps, taken.claim, taken.prepared, taken.stop)
-                self.finished[await run] += 1
+                outcome = await run
+                self.finished[outcome] += 1
+                # A run that was handed back goes on, and one that failed may begin again.
+                self.may_have_more |= outcome != RunStatus.SUCCESS.value
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
             self.finished["crashed"] += 1
+            self.may_have_more = True
             # Its lease runs out, and it is given again.
             _log.exception("run.crashed", run=taken.claim.run.id)
         finally:

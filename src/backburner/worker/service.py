@@ -205,6 +205,7 @@ class Worker:
         return overdue if await self._claiming.find_overdue(overdue_by) == overdue else None
 
     async def _claim_now(self) -> None:
+        self._claiming.may_have_replies = True
         self._kept["work"].wake.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLAIM_GRACE.total_seconds()):
@@ -301,7 +302,8 @@ class Worker:
             self._hear(took.result())
         if ended.done():
             self.underway.changed.clear()
-            self._kept["work"].wake.set()
+            if self._claiming.may_have_more:
+                self._kept["work"].wake.set()
         came_first = took.done() or ended.done()
         if not came_first:
             self._claiming.woken_early = "work" in next_due.names
@@ -335,6 +337,7 @@ class Worker:
         self.looked_at = loop.time()
         if self._clock.sees_jump(agenda.now, asked_at=asked_at, read_at=read_at):
             self._kept["clock"].wake.set()
+        self._claiming.may_have_replies |= agenda.has_items
         # Often enough to see every lease before it runs out.
         found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())
         for name, left in _of(agenda).items():
@@ -359,6 +362,9 @@ class Worker:
                     run.stop.request(StopReason.USER_WAITING)
             if hint.kind in (HintKind.CANCEL, HintKind.EVERYTHING) and len(self.underway):
                 self._kept["lease"].wake.set()
+        self._claiming.may_have_more = True
+        if any(hint.kind is not HintKind.WORK for hint in hints):
+            self._claiming.may_have_replies = True
         self._kept["work"].wake.set()
 
     def _is_of_own_run(self, hint: Hint) -> bool:
@@ -367,7 +373,7 @@ class Worker:
         That is noticed anyway, when the run has left its seat.
         """
         is_of_ended_run = hint.kind is HintKind.WORK and hint.conversation is not None
-        return is_of_ended_run and self.underway.has_run_in(hint.conversation)
+        return is_of_ended_run and self.underway.had_run_in(hint.conversation)
 
     async def _keep_leases(self) -> None:
         """Renew every lease in time, and stop whatever may be about to lose it."""

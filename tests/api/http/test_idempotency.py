@@ -58,8 +58,8 @@ class LossyStore:
             raise StoreFailed("The database does not answer.")
         return result
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        await self.store.commit(turn, work)
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
+        await self.store.commit(turn, work, alone=alone)
 
 
 async def test_a_request_that_comes_again_gets_the_same_answer_and_is_not_done_again(
@@ -135,8 +135,8 @@ class CountingStore:
         self.transactions += 1
         return await self.store.read(work, **limits)
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        await self.store.commit(turn, work)
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
+        await self.store.commit(turn, work, alone=alone)
 
 
 async def test_with_a_key_the_caller_is_identified_once(ask: Asker, stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from threading import Event
 from typing import Any
@@ -13,10 +14,13 @@ from support.stage.make import USER
 from support.stage.scene import DONE, Scene
 from support.statements import watched
 
+from backburner.actions.after_schedules import resolve_after
 from backburner.core import transitions
 from backburner.core.conversation import Destination
+from backburner.core.errors import Conflict
 from backburner.core.ids import new_item_id
 from backburner.core.run import ItemKind, NewItem, RunEnding, RunKind, RunStatus
+from backburner.core.schedule import After
 from backburner.ports import Claim
 from backburner.store import tables
 from backburner.store.db import Database
@@ -32,20 +36,18 @@ def scene(database: Database) -> Scene:
     return Scene(database)
 
 
-def test_a_run_that_completes_takes_four_statements(emptied_postgres: Database) -> None:
+async def test_a_run_that_completes_takes_two_statements(emptied_postgres: Database) -> None:
     scene = Scene(emptied_postgres)
     task = scene.task(reports_to=(Destination("outside", "somebody"),))
     claim = scene.begin_work()
 
     with watched(emptied_postgres) as statements:
         # With the clock of the server, as in a program.
-        emptied_postgres.run(lambda tx: finish(tx, claim))
+        await emptied_postgres.commit(claim.turn, lambda tx: finish(tx, claim))
 
     assert [_about(sql) for sql, _ in statements] == [
-        "WITH locked AS",  # and the time, and whether it was asked to stop
-        "WITH w0 AS",  # all rows
-        "SELECT conversations.id",  # what follows it
-        "WITH taken AS",  # events
+        "WITH locked AS",  # the time, whether it was asked to stop, and whether work follows it
+        "WITH w0 AS",  # all rows, and events
     ]
     assert len(scene.history(task)) == 1
     assert [len(scene.dump()[name]) for name in ("outcomes", "messages", "notices")] == [1, 1, 1]
@@ -137,6 +139,20 @@ def test_a_holder_that_waits_for_its_lock_sees_that_it_was_cancelled_meanwhile(
     assert now > released_at
 
 
+def test_work_is_not_scheduled_after_work_that_is_just_ending(postgres: Database) -> None:
+    """It would never hear of that end."""
+    scene = Scene(postgres)
+    task = scene.task()
+    claim = scene.begin_work()
+
+    with pytest.raises(Conflict, match="has no schedule"):
+        wait_for_lock(
+            scene,
+            lambda tx: resolve_after(tx, USER, After(task.id), conversation_id=None),
+            scene.finishing(claim),
+        )
+
+
 def flag_by_subquery() -> Any:
     """Read with the snapshot from before the wait."""
     flag = select(tables.runs.c.cancel_requested_at.is_not(None)).where(
@@ -181,3 +197,19 @@ def test_changing_a_row_twice_in_one_statement_would_be_noticed(
 
     with pytest.raises(AssertionError):
         test_items_that_a_run_served_are_not_dropped_with_those_it_did_not(Scene(emptied_postgres))
+
+
+def test_rows_of_a_transaction_are_changed_after_they_were_inserted(scene: Scene) -> None:
+    chat = scene.chat()
+    item = NewItem(id=new_item_id(), kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND, content={})
+
+    def put_and_settle(tx: Tx) -> None:
+        tx.inbox.put(USER, chat.id, [item])
+        tx.inbox.settle(USER, chat.id, kind=None)
+        tx.conversations.update(replace(chat, title="New"))
+
+    scene.run(put_and_settle)
+
+    rows = scene.run(lambda tx: tx.connection.execute(select(tables.inbox)).all())
+    assert [row.served_at is None for row in rows] == [False]
+    assert scene.load(chat).title == "New"

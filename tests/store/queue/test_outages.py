@@ -35,7 +35,7 @@ def scene(database: Database) -> Scene:
 
 
 def claim(tx: Tx) -> Claim | None:
-    return tx.queue.claim(None, CLAIMS)
+    return next(iter(tx.queue.claim(None, CLAIMS)), None)
 
 
 def begin_outage(scene: Scene) -> None:
@@ -91,7 +91,7 @@ def test_a_claim_for_replies_only_leaves_probes_to_others(postgres: Database) ->
     begin_outage(scene)
 
     def claim_reply(tx: Tx) -> Claim | None:
-        assert tx.queue.claim(CLAIMS, None) is None
+        assert not tx.queue.claim(CLAIMS, None)
         assert set(tx.queue.probe_delays) == {PROFILE, ""}
         # In a transaction of its own, before this one has committed.
         return postgres.run(claim)

@@ -72,9 +72,9 @@ class HaltingStore:
     async def read(self, work: Callable[[Tx], T], **limits: Any) -> T:
         return await self.store.read(work, **limits)
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+    async def commit(self, turn: Turn, work: Callable[[Tx], None], *, alone: bool = False) -> None:
         await self.halt.at(Point.BEFORE_COMMIT)
-        await self.store.commit(turn, work)
+        await self.store.commit(turn, work, alone=alone)
         await self.halt.at(Point.AFTER_COMMIT)
 
 

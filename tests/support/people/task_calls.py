@@ -43,8 +43,7 @@ async def call(stage: Stage, origin: Origin, name: str, /, **arguments: Any) -> 
 async def work_turn(stage: Stage, work: Conversation) -> Turn:
     """Take the turn for background work and keep it."""
     claimer = Claimer(worker="stage", lease=LEASE, per_user_limit=20)
-    claim = stage.database.run(lambda tx: tx.queue.claim(None, claimer))
-    assert claim is not None
+    (claim,) = stage.database.run(lambda tx: tx.queue.claim(None, claimer))
     assert (claim.turn.kind, claim.turn.conversation_id) == (RunKind.BACKGROUND, work.id)
     return claim.turn
 

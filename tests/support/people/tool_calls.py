@@ -46,8 +46,7 @@ async def reply_turn(stage: Stage, chat: Conversation) -> Turn:
     """Take the turn for a reply and keep it."""
     await stage.say(chat, "Please.")
     claimer = stage.claiming.claimer
-    claim = stage.database.run(lambda tx: tx.queue.claim(claimer, None))
-    assert claim is not None
+    (claim,) = stage.database.run(lambda tx: tx.queue.claim(claimer, None))
     assert claim.turn.kind is RunKind.REPLY
     return claim.turn
 

@@ -1,9 +1,9 @@
 """Who acts in the simulated world: workers, people, the outside, the rescuer, the deliverer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 
 from backburner.core import transitions
 from backburner.core.conversation import Author, Conversation, Destination, State
@@ -110,7 +110,8 @@ def claim(world: World, worker: Worker) -> None:
     # One process has several seats, and may claim for all in one transaction.
     others = [one for one in world.workers if one is not worker and _is_idle(world, one)]
     seats = [worker, *(others if world.chance(0.3) else ())]
-    for seat, one in zip(seats, world.transact(partial(_claim_each, world, seats)), strict=False):
+    taken_at_once = world.transact(partial(_claim_each, world, seats))
+    for seat, one in zip(seats, taken_at_once, strict=False):
         _hold(world, seat, one)
     if worker.claim is None:
         require(not claimable_work(world), "work could be claimed and was not")
@@ -120,15 +121,21 @@ def _is_idle(world: World, worker: Worker) -> bool:
     return worker.claim is None and worker.stalled_until <= world.step
 
 
-def _claim_each(world: World, seats: Sequence[Worker], tx: Tx) -> list[Claim]:
-    """Claim work of another user for each, until there is none."""
-    claims = list[Claim]()
-    for seat in seats:
-        served = tuple(claim.turn.user_id for claim in claims)
-        taken = _claim_work(world, replace(_claimer(seat), passed_over=served), tx)
-        if taken is None:
-            break
-        claims.append(taken)
+def _claim_each(world: World, seats: Sequence[Worker], tx: Tx) -> Sequence[Claim]:
+    """Claim work for all, of another user each, or of one while there is more than schedules."""
+    if len(seats) == 1:
+        taken = _claim_work(world, _claimer(seats[0]), tx)
+        return [] if taken is None else [taken]
+    in_turn = list[str]()
+    while (user := whose_turn(world, passed_over=in_turn)) is not None:
+        in_turn.append(user)
+    claims = tx.queue.claim(None, _claimer(seats[0]), limit=len(seats))
+    require(len(claims) <= len(seats), "more was claimed than there are seats")
+    served = [claim.turn.user_id for claim in claims]
+    # All slots of a user may have been missed, and nothing claimed.
+    places = [in_turn.index(user) for user in served if user in in_turn]
+    require(len(places) == len(served), "somebody was served who had nothing to do")
+    require(all(a < b for a, b in pairwise(places)), "somebody else was to be served first")
     return claims
 
 

@@ -93,6 +93,7 @@ def to_agenda(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
         rescue=lease if lease is None else max(lease, timedelta()),
         delivery=_until(now, row.delivery_at),
         question=_until(now, row.remind_at, row.expires_at),
+        has_items=bool(row.has_items),
     )
 
 

@@ -123,6 +123,7 @@ how_much = _how_much(bindparam("now", type_=conversations.c.next_run_at.type))
 how_much_now = _how_much(func.statement_timestamp()).add_columns(
     func.statement_timestamp().label("clock"),
     func.set_config(text("'lock_timeout'"), text(f"'{CLAIM_LOCK_TIMEOUT}'"), true()).label("lock"),
+    func.set_config(text("'plan_cache_mode'"), text("'force_generic_plan'"), true()).label("plan"),
 )
 #: Evaluated once, before the first row is locked.
 _waits_briefly = (
@@ -139,12 +140,11 @@ _at_cap = (
     .group_by(runs.c.user_id)
     .having(func.count() >= bindparam("cap"))
 )
-_count_running = (
-    select(func.count())
-    .select_from(runs)
-    .where(runs.c.user_id == _owner, is_running, runs.c.unattended)
-    .scalar_subquery()
-)
+
+
+def _count_running(owner: ColumnElement[str]) -> ScalarSelect[int]:
+    is_counted = and_(runs.c.user_id == owner, is_running, runs.c.unattended)
+    return select(func.count()).select_from(runs).where(is_counted).scalar_subquery()
 
 
 def _has_item(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -198,6 +198,8 @@ class Statements:
     #: The longest waiting work of a user whose row is locked and who is below the cap, after a
     #: look. This one decides: whatever has happened since the look, it selects only what may start.
     longest_waiting: Callable[[Look], Select[Any]]
+    #: The same for each of several `owners`, on PostgreSQL.
+    longest_waiting_of_each: Callable[[Look], Select[Any]]
 
 
 @cache
@@ -209,6 +211,7 @@ def statements(full: tuple[str, ...] = ()) -> Statements:
         person_first=_person_first(is_served),
         whose_turn=cache(sources.whose_turn),
         longest_waiting=cache(sources.longest_waiting),
+        longest_waiting_of_each=cache(sources.longest_waiting_of_each),
     )
 
 
@@ -288,7 +291,9 @@ class _Sources:
         self._is_served = is_served
         self._more = [items(is_served), queued(is_served)]
 
-    def whose_turn(self, look: Look, *, waits: bool, passes_over: bool = False) -> Select[Any]:
+    def whose_turn(
+        self, look: Look, *, waits: bool, passes_over: bool = False, several: bool = False
+    ) -> Select[Any]:
         work_due = [due(self._is_served, may_wait=look.may_wait)] if look.has_due else []
         more = self._more if look.has_more else []
         probed = [*(work_due if look.much_due else []), *(more if look.much_more else [])]
@@ -306,16 +311,24 @@ class _Sources:
             .where(not_(users.c.paused), users.c.disabled_at.is_(None))
             .where(users.c.id.not_in(_at_cap), *conditions, *waiting)
             .order_by(users.c.served_at if probed else without_index, users.c.id)
-            .limit(_ONE)
+            .limit(bindparam("users", type_=Integer()) if several else _ONE)
             # FOR NO KEY UPDATE, so that inserts of their rows do not wait.
             .with_for_update(of=users, key_share=True, skip_locked=not waits)
         )
 
+    def longest_waiting_of_each(self, look: Look) -> Select[Any]:
+        owners = select(users.c.id).where(users.c.id.in_(bindparam("owners", expanding=True)))
+        first = self._longest_waiting(look, literal_column("owners.id", Text())).lateral("work")
+        return select(first).select_from(owners.subquery("owners").join(first, true()))
+
     def longest_waiting(self, look: Look) -> Select[Any]:
+        return self._longest_waiting(look, _owner)
+
+    def _longest_waiting(self, look: Look, owner: ColumnElement[str]) -> Select[Any]:
         sources = [due(self._is_served), *(self._more if look.has_more else [])]
         oldest = [
             select(
-                source.where(owner_of(source) == _owner)
+                source.where(owner_of(source) == owner)
                 .order_by(source.selected_columns.since)
                 .limit(_MAX_CANDIDATES)
                 .subquery()
@@ -326,7 +339,8 @@ class _Sources:
         return (
             select(conversations)
             .join(waiting, waiting.c.id == conversations.c.id)
-            .where(conversations.c.user_id == _owner, is_open, _count_running < bindparam("cap"))
+            .where(conversations.c.user_id == owner, is_open)
+            .where(_count_running(owner) < bindparam("cap"))
             .order_by(waiting.c.since)
             .limit(_ONE)
             .with_for_update(of=conversations, skip_locked=True, key_share=True)

@@ -1,6 +1,6 @@
 """The queue: claims of turns. A turn is the exclusive right to act on a conversation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -57,11 +57,25 @@ class Queue(Group):
     probe_delays: Mapping[str, timedelta] = MappingProxyType({})
     has_waiting_users: bool = False
     unclaimed: int = 0
-    #: The look of the last claim if more can be claimed, and the users who have been served since.
-    _seen: Row[Any] | None = None
-    _served: tuple[UserId, ...] = ()
 
-    def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
+    def claim(
+        self,
+        reply: Claimer | None,
+        work: Claimer | None,
+        *,
+        limit: int = 1,
+        has_seat: Callable[[Sequence[str], str], bool] = lambda _taken, _profile: True,
+    ) -> Sequence[Claim]:
+        seen, claims = self._look(), list[Claim]()
+        is_only_due = not (seen.people or seen.more or seen.outage)
+        if work is not None and limit > 1 and seen.due > 1 and is_only_due:
+            claims = self._claim_due(seen, work, limit=limit, has_seat=has_seat)
+        if not claims and (first := self._claim_first(seen, reply, work)) is not None:
+            claims = [first]
+        self._announce(claims)
+        return claims
+
+    def _look(self) -> Row[Any]:
         # One statement reads the time and how much there is to claim.
         seen, now, tick = read_by_clock(
             self.connection, self.tx.clock, claimable.how_much, claimable.how_much_now
@@ -69,6 +83,11 @@ class Queue(Group):
         self.tx.set_time(now, tick)
         self.has_waiting_users = bool(seen.people)
         self.unclaimed = seen.people + seen.due + seen.more
+        return seen
+
+    def _claim_first(
+        self, seen: Row[Any], reply: Claimer | None, work: Claimer | None
+    ) -> Claim | None:
         outages = _Outages(self.tx, reply, work) if seen.outage else None
         if outages is not None:
             work = work and outages.avoid(work)
@@ -80,26 +99,63 @@ class Queue(Group):
             claim = self.claim_work(work, seen=seen)
             if claim is not None and outages is not None:
                 claim = outages.probe(claim, work)
-            elif claim is not None and not seen.more:
-                self._seen, self._served = seen, (claim.turn.user_id,)
         elif claim is not None and outages is not None and reply is not None:
             claim = outages.mark(claim, reply)
-        self._announce(claim)
         return claim
 
-    def claim_more(self, work: Claimer | None) -> Claim | None:
-        if work is None or self._seen is None or self._seen.due <= len(self._served):
-            return None
-        work = replace(work, passed_over=(*work.passed_over, *self._served))
-        claim = self.claim_work(work, seen=self._seen, waits=False)
-        if claim is not None:
-            self._served += (claim.turn.user_id,)
-        self._announce(claim)
-        return claim
+    def _claim_due(
+        self,
+        seen: Row[Any],
+        work: Claimer,
+        *,
+        limit: int,
+        has_seat: Callable[[Sequence[str], str], bool],
+    ) -> list[Claim]:
+        """Claim work of several users, which nobody else has locked; one run each."""
+        statements, look = claimable.statements(work.full_profiles), claimable.Look.of(seen)
+        if seen.all_paused:
+            return []
+        values: dict[str, Any] = {"now": self.tx.now, "cap": work.per_user_limit}
+        passed_over = {"passed_over": list(work.passed_over)} if work.passed_over else {}
+        whose_turn = statements.whose_turn(
+            look, waits=False, passes_over=bool(passed_over), several=True
+        )
+        found = {
+            user.id: user
+            for user in self._execute(whose_turn, {**values, **passed_over, "users": limit})
+        }
+        claims, taker = list[Claim](), _Taker(self.tx, work, serves_user=True)
+        for row in self._longest_waiting(statements, look, list(found), values):
+            if not has_seat([claim.conversation.profile for claim in claims], row.profile):
+                continue
+            claim = _claim_row(taker, row, has_items=False)
+            if claim is not None:
+                user = found[row.user_id]
+                remembers = bool(user.remembers)
+                claims.append(replace(claim, zone=user.zone, has_memories=remembers))
+        return claims
 
-    def _announce(self, claim: Claim | None) -> None:
-        if claim is not None:
-            self.unclaimed -= 1
+    def _longest_waiting(
+        self,
+        statements: claimable.Statements,
+        look: claimable.Look,
+        owners: Sequence[UserId],
+        values: Mapping[str, Any],
+    ) -> Iterator[Row[Any]]:
+        """Lock the longest waiting work of each of these users, in their order."""
+        if owners and has_row_locks(self.connection):
+            rows = self._execute(
+                statements.longest_waiting_of_each(look), {"owners": owners, **values}
+            )
+            yield from sorted(rows, key=lambda row: owners.index(row.user_id))
+            return
+        for owner in owners:
+            yield from self._execute(statements.longest_waiting(look), {"owner": owner, **values})
+
+    def _announce(self, claims: Sequence[Claim]) -> None:
+        """Note the runs that begin, and hint at them and at slots that were skipped."""
+        self.unclaimed -= len(claims)
+        for claim in claims:
             self.tx.events.note(claim.turn.user_id, claim.turn.conversation_id, EventKind.RUN)
         for user, noted in self.tx.events.noted.items():
             self.tx.mentions |= {Hint(HintKind.CHANGED, user, which): None for which, _ in noted}
@@ -125,13 +181,11 @@ class Queue(Group):
         *,
         seen: Row[Any] | None = None,
         a_lot: int = claimable.A_LOT,
-        waits: bool = True,
     ) -> Claim | None:
         """Claim the work that has waited longest, of the user who was served least recently.
 
         The user's row is locked first, so that concurrent claims cannot exceed the limit per user.
-        `seen` is the last count of what there is to claim, if one was just read. `waits`: if only
-        users are left whom others have locked, for a moment.
+        `seen` is the last count of what there is to claim, if one was just read.
         """
         taker = _Taker(self.tx, claimer, serves_user=True)
         statements = claimable.statements(claimer.full_profiles)
@@ -143,7 +197,7 @@ class Queue(Group):
             look = claimable.Look.of(seen, a_lot=a_lot)
             if seen.all_paused or not (look.has_due or look.has_more):
                 return None
-            locked = self._lock_user(statements, look, values, passed_over, waits=waits)
+            locked = self._lock_user(statements, look, values, passed_over)
             if locked is None:
                 return None
             user, has_items = locked.id, bool(seen.people or seen.more)
@@ -186,12 +240,10 @@ class Queue(Group):
         look: claimable.Look,
         values: dict[str, Any],
         passed_over: list[UserId],
-        *,
-        waits: bool,
     ) -> Row[Any] | None:
         """Choose the next user and lock their row."""
         # Users whose row is locked come last.
-        tries = (False, True) if waits and has_row_locks(self.connection) else (False,)
+        tries = (False, True) if has_row_locks(self.connection) else (False,)
         for is_waiting in tries:
             whose_turn = statements.whose_turn(
                 look, waits=is_waiting, passes_over=bool(passed_over)
@@ -333,9 +385,8 @@ class _Taker:
             started_at=self.tx.now,
             slot_at=slot_at,
         )
-        with self.tx.together():
-            Runs(self.tx).begin(self._row(conversation.user_id, run, unattended=unattended))
-            return self._take(conversation, run)
+        Runs(self.tx).begin(self._row(conversation.user_id, run, unattended=unattended))
+        return self._take(conversation, run)
 
     def resume(
         self, conversation: Conversation, run: Run, *, epoch: int, unattended: bool
@@ -356,6 +407,7 @@ class _Taker:
         if step.skipped:
             Conversations(self.tx).update(step.conversation)
             steps.write(self.tx, step, cause=None)
+            self.tx.write_now()
             self.tx.events.note_step(step)
 
     def _take(self, conversation: Conversation, run: Run) -> Claim:

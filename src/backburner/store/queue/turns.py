@@ -4,11 +4,23 @@ Every write of a holder is guarded by its run and epoch. A turn whose lease has 
 only `rescue` frees it, settles its run and increases the epoch, in one transaction.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Text, and_, bindparam, exists, select, true, tuple_, update
+from sqlalchemy import (
+    Row,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    select,
+    text,
+    true,
+    tuple_,
+    update,
+)
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
@@ -17,13 +29,17 @@ from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
 from backburner.store.context import Context, Group
+from backburner.store.dialect import has_row_locks, with_clock_after
 from backburner.store.mapping import to_row
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.inbox import Inbox
 from backburner.store.records.runs import Runs
 from backburner.store.tables import conversations, inbox, is_unserved, runs
-from backburner.store.types import MICROSECOND
+from backburner.store.types import MICROSECOND, to_micros
+
+#: How long a group of commits waits for locks, before each of them is tried by itself.
+GROUP_LOCK_TIMEOUT = "100ms"
 
 _by_id = and_(
     conversations.c.user_id == bindparam("owner", type_=Text()),
@@ -77,6 +93,36 @@ _with_run = select(conversations, runs.c.cancel_requested_at.is_not(None).label(
     runs, and_(runs.c.user_id == conversations.c.user_id, runs.c.id == bindparam("run"))
 )
 _hold = _with_run.where(_by_id, _is_held).with_for_update(key_share=True)
+_follower = conversations.alias("follower")
+_is_followed = exists().where(
+    _follower.c.user_id == conversations.c.user_id, _follower.c.after_id == conversations.c.id
+)
+#: Those of several turns that nobody else has locked. What follows is not planned anew each time.
+_hold_all = with_clock_after(
+    select(
+        conversations,
+        runs.c.cancel_requested_at.is_not(None).label("cancelled"),
+        _is_followed.label("followed"),
+    )
+    .join(
+        runs, and_(runs.c.user_id == conversations.c.user_id, runs.c.id == conversations.c.turn_run)
+    )
+    .where(
+        tuple_(
+            conversations.c.user_id,
+            conversations.c.id,
+            conversations.c.turn_run,
+            conversations.c.epoch,
+        ).in_(bindparam("held", expanding=True))
+    )
+    .with_for_update(key_share=True, skip_locked=True)
+).add_columns(
+    func.set_config(text("'plan_cache_mode'"), text("'force_generic_plan'"), true()).label("plan")
+)
+#: What follows in the transaction waits for no lock for long.
+_hold_all_briefly = _hold_all.add_columns(
+    func.set_config(text("'lock_timeout'"), text(f"'{GROUP_LOCK_TIMEOUT}'"), true()).label("lock")
+)
 _mark_outside = update(conversations).where(_by_id, _is_held).values(outside_read=true())
 _commit = (
     update(conversations)
@@ -96,7 +142,9 @@ class Turns(Group):
     def __init__(self, tx: Context) -> None:
         super().__init__(tx)
         #: Whether the run whose turn is held has been asked to stop.
-        self._cancelled: Mapping[RunId, bool] = {}
+        self._cancelled: dict[RunId, bool] = {}
+        #: The rows of turns that are held for `hold`.
+        self._held: dict[Turn, Row[Any]] = {}
 
     def renew(self, turns: Iterable[Turn], *, lease: timedelta) -> Mapping[RunId, TurnFlags]:
         """Extend leases that have not expired, and read which runs should stop or make room.
@@ -118,11 +166,29 @@ class Turns(Group):
 
     def hold(self, turn: Turn) -> Conversation:
         """Lock and read the conversation, to apply an outcome to it; only its holder can."""
-        row = self.tx.lock_with_clock(_hold, turn_key(turn))
+        row = self._held.pop(turn, None) or self.tx.lock_with_clock(_hold, turn_key(turn))
         if row is None:
             raise Fenced
-        self._cancelled = {turn.run_id: bool(row.cancelled)}
+        self._cancelled[turn.run_id] = bool(row.cancelled)
         return Conversations(self.tx).read(row)
+
+    def hold_all(self, turns: Sequence[Turn], *, briefly: bool = True) -> Sequence[Turn]:
+        """Lock what can be locked at once, of several users; returns the turns it is held for.
+
+        `briefly`: the rest of the transaction does not wait long for locks, either.
+        """
+        if not has_row_locks(self.connection):
+            return turns
+        held = [(turn.user_id, turn.conversation_id, turn.run_id, turn.epoch) for turn in turns]
+        statement = _hold_all_briefly if briefly else _hold_all
+        rows = {row.turn_run: row for row in self._execute(statement, {"held": held})}
+        if not rows:
+            return ()
+        now = max(row.clock for row in rows.values())
+        self.tx.set_time(now.astimezone(UTC), to_micros(now))
+        self.tx.unfollowed |= {(row.user_id, row.id) for row in rows.values() if not row.followed}
+        self._held = {turn: rows[turn.run_id] for turn in turns if turn.run_id in rows}
+        return tuple(self._held)
 
     def mark_outside_text(self, turn: Turn) -> None:
         """Mark that a conversation has read outside text; the mark is never removed."""
@@ -154,8 +220,7 @@ class Turns(Group):
 
         A run that was asked to stop ends instead.
         """
-        with self.tx.together():
-            self._give_up(turn, step, served=served)
+        self._give_up(turn, step, served=served)
         if self.is_cancelled(turn):
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)

@@ -160,6 +160,9 @@ class Conversations(Group):
         self, user: UserId, conversation_id: ConversationId
     ) -> tuple[ConversationId, ...]:
         """Find the conversations that are scheduled after this one."""
+        if (user, conversation_id) in self.tx.unfollowed:
+            self.tx.left_alone.add((user, conversation_id))
+            return ()
         values = {"owner": user, "after_id": conversation_id}
         return tuple(self._execute(_select_followers, values).scalars())
 

@@ -1,16 +1,17 @@
 """Messages: append, and read the newest."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import and_, bindparam, insert, select, update
+from sqlalchemy import and_, bindparam, insert, select, true, tuple_, update
 
-from backburner.core.conversation import Message, MessageRole, Source
+from backburner.core.conversation import Conversation, Message, MessageRole, Source
 from backburner.core.ids import ConversationId, RunId, UserId, new_message_id
 from backburner.core.transitions import NewMessage
 from backburner.store.context import Group
-from backburner.store.dialect import number_rows
+from backburner.store.dialect import has_row_locks, number_rows
 from backburner.store.mapping import to_message
-from backburner.store.tables import messages
+from backburner.store.tables import conversations, messages
 
 _insert = insert(messages)
 _in_conversation = and_(
@@ -23,6 +24,25 @@ _select_recent = (
     .where(_in_conversation)
     .order_by(messages.c.number.desc())
     .limit(bindparam("limit"))
+)
+#: For PostgreSQL; an alias, because the conversations themselves are locked.
+_said = conversations.alias("said")
+_newest = (
+    select(messages)
+    .where(
+        messages.c.user_id == _said.c.user_id,
+        messages.c.conversation_id == _said.c.id,
+        messages.c.replaced_at.is_(None),
+    )
+    .order_by(messages.c.number.desc())
+    .limit(bindparam("limit"))
+    .lateral("newest")
+)
+_select_recent_of_each = (
+    select(_newest)
+    .select_from(_said.join(_newest, true()))
+    .where(tuple_(_said.c.user_id, _said.c.id).in_(bindparam("keys", expanding=True)))
+    .order_by(_newest.c.number)
 )
 _select_last_of_user = (
     select(messages.c.number)
@@ -78,5 +98,28 @@ class Messages(Group):
     ) -> tuple[Message, ...]:
         """Read the newest messages, oldest first."""
         values = {"owner": user, "conversation": conversation_id, "limit": limit}
-        rows = self._execute(_select_recent, values).all()
-        return tuple(to_message(row) for row in reversed(rows))
+        return _in_order(self._execute(_select_recent, values).all())
+
+    def _recent(self, of: Conversation, limit: int) -> tuple[Message, ...]:
+        values = {"owner": of.user_id, "conversation": of.id, "limit": limit}
+        return _in_order(self.tx.execute_apart(_select_recent, values).all())
+
+    def recent_of_each(
+        self, of: Sequence[Conversation], *, limit: int
+    ) -> Mapping[ConversationId, Sequence[Message]]:
+        """Read the newest messages of several conversations, oldest first.
+
+        Those that were written in the same transaction may be missing.
+        """
+        if len(of) == 1 or not has_row_locks(self.connection):
+            return {one.id: self._recent(one, limit) for one in of}
+        keys = [(one.user_id, one.id) for one in of]
+        found: dict[ConversationId, list[Message]] = {one.id: [] for one in of}
+        values = {"keys": keys, "limit": limit}
+        for row in self.tx.execute_apart(_select_recent_of_each, values):
+            found[ConversationId(row.conversation_id)].append(to_message(row))
+        return found
+
+
+def _in_order(rows: Sequence[Any]) -> tuple[Message, ...]:
+    return tuple(to_message(row) for row in reversed(rows))

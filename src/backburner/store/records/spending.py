@@ -3,12 +3,13 @@
 Totals are updated in the transaction that stores the receipt.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     ColumnElement,
     Text,
     and_,
@@ -18,7 +19,6 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
-    or_,
     select,
     union_all,
 )
@@ -45,20 +45,23 @@ def _has_id(conversation: Any, conversation_id: Any) -> ColumnElement[bool]:
 
 
 _owner, _none = bindparam("owner", type_=Text()), literal_column("NULL", Text)
+_owners: BindParameter[Any] = bindparam("owners", expanding=True, type_=Text())
 #: Three kinds of rows: totals, running runs, and allowances.
-_select_state = union_all(
+_select_states = union_all(
     select(
         literal("spent").label("kind"),
+        totals.c.user_id.label("owner"),
         totals.c.what.label("about"),
         _none.label("root"),
         totals.c.micros.label("micros"),
         totals.c.tokens.label("tokens"),
     ).where(
-        totals.c.user_id == _owner,
+        totals.c.user_id.in_(_owners),
         totals.c.what.in_(bindparam("what", expanding=True, type_=Text())),
     ),
     select(
         literal("under way"),
+        runs.c.user_id,
         runs.c.id,
         func.coalesce(_parent.c.parent_id, _own.c.parent_id, _own.c.id),
         literal_column("0", BigInteger),
@@ -66,12 +69,17 @@ _select_state = union_all(
     )
     .join_from(runs, _own, _has_id(_own, runs.c.conversation_id))
     .outerjoin(_parent, _has_id(_parent, _own.c.parent_id))
-    .where(runs.c.user_id == _owner, is_running),
+    .where(runs.c.user_id.in_(_owners), is_running),
     select(
-        literal("allowed"), allowances.c.scope, _none, allowances.c.micros, allowances.c.tokens
+        literal("allowed"),
+        allowances.c.user_id,
+        allowances.c.scope,
+        allowances.c.root_id,
+        allowances.c.micros,
+        allowances.c.tokens,
     ).where(
-        allowances.c.user_id == _owner,
-        or_(allowances.c.root_id == "", allowances.c.root_id == bindparam("root_id")),
+        allowances.c.user_id.in_(_owners),
+        allowances.c.root_id.in_(bindparam("roots", expanding=True, type_=Text())),
     ),
 )
 _delete_allowance = delete(allowances).where(
@@ -103,23 +111,22 @@ class Spending(Group):
 
     def state(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState:
         """Read these totals, the running runs, and the allowances that concern a conversation."""
-        values = {"owner": user, "root_id": root, "what": list(what)}
-        rows = self._execute(_select_state, values).all()
-        return SpendingState(
-            spent={
-                row.about: Amount(row.micros, row.tokens) for row in rows if row.kind == "spent"
-            },
-            running=[
-                (RunId(row.about), ConversationId(row.root))
-                for row in rows
-                if row.kind == "under way"
-            ],
-            allowances=[
-                Allowance(AllowanceScope(row.about), row.micros, row.tokens)
-                for row in rows
-                if row.kind == "allowed"
-            ],
-        )
+        return self.states({user: (root, list(what))})[user]
+
+    def states(
+        self, accounts: Mapping[UserId, tuple[ConversationId, Sequence[str]]]
+    ) -> Mapping[UserId, SpendingState]:
+        """Read the states of several users, each for a root conversation and some totals."""
+        values = {
+            "owners": list(accounts),
+            "roots": ["", *(root for root, _ in accounts.values())],
+            "what": list({one: None for _, what in accounts.values() for one in what}),
+        }
+        rows: dict[str, list[Any]] = {user: [] for user in accounts}
+        # The run itself does not count.
+        for row in self.tx.execute_apart(_select_states, values):
+            rows[row.owner].append(row)
+        return {user: _to_state(rows[user], root) for user, (root, _) in accounts.items()}
 
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
         """See whether a run has a receipt with exactly this time."""
@@ -140,3 +147,15 @@ class Spending(Group):
     def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
         """Delete a user's own allowance, so that the default of the install applies again."""
         self._execute(_delete_allowance, {"owner": user, "scope": scope.value})
+
+
+def _to_state(rows: Sequence[Any], root: ConversationId) -> SpendingState:
+    spent, running, allowed = dict[str, Amount](), [], []
+    for row in rows:
+        if row.kind == "spent":
+            spent[row.about] = Amount(row.micros, row.tokens)
+        elif row.kind == "under way":
+            running.append((RunId(row.about), ConversationId(row.root)))
+        elif row.root in ("", root):
+            allowed.append(Allowance(AllowanceScope(row.about), row.micros, row.tokens))
+    return SpendingState(spent, running, allowed)

@@ -33,24 +33,22 @@ def write(
     """
     conversation = step.conversation
     user, conversation_id = conversation.user_id, conversation.id
-    with tx.together():
-        first()
-        _write_stops(tx, step, has_ended=run_id is not None)
-        for question_id, answer in step.answered:
-            Questions(tx).close(user, question_id, answer)
-        for question_id in step.withdrawn:
-            Questions(tx).close(user, question_id, None)
-        Questions(tx).put(user, conversation_id, step.asked)
-        Messages(tx).append(user, conversation_id, step.messages, run_id=run_id)
-        if step.stops in (Stops.WORK, Stops.EVERYTHING):
-            Grants(tx).end_unused(user, conversation_id)
-        elif step.ends_grants:
-            Grants(tx).end_unused(user, conversation_id, step.ends_grants)
-        Grants(tx).give(user, conversation_id, step.grants)
-        Inbox(tx).put(user, conversation_id, step.inbox)
-        Runs(tx).skip(user, conversation_id, step.skipped, revision=conversation.schedule_revision)
-        Notices(tx).put(conversation, step.notices, cause=cause, run_id=run_id)
-    # These look at what was just written.
+    first()
+    _write_stops(tx, step, has_ended=run_id is not None)
+    for question_id, answer in step.answered:
+        Questions(tx).close(user, question_id, answer)
+    for question_id in step.withdrawn:
+        Questions(tx).close(user, question_id, None)
+    Questions(tx).put(user, conversation_id, step.asked)
+    Messages(tx).append(user, conversation_id, step.messages, run_id=run_id)
+    if step.stops in (Stops.WORK, Stops.EVERYTHING):
+        Grants(tx).end_unused(user, conversation_id)
+    elif step.ends_grants:
+        Grants(tx).end_unused(user, conversation_id, step.ends_grants)
+    Grants(tx).give(user, conversation_id, step.grants)
+    Inbox(tx).put(user, conversation_id, step.inbox)
+    Runs(tx).skip(user, conversation_id, step.skipped, revision=conversation.schedule_revision)
+    Notices(tx).put(conversation, step.notices, cause=cause, run_id=run_id)
     if any(item.is_from_user for item in step.inbox):
         Waits(tx).resume(user, conversation_id)
     if conversation.kind is Kind.JOB and jobs.is_settled(conversation):
