@@ -32,6 +32,23 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
+class _Found:
+    """What a transaction that claims has seen; of one that failed, as much as is known."""
+
+    #: The first turn, and whether there may be others with it.
+    first: Turn | None = None
+    is_several: bool = False
+    #: Users wait for replies.
+    has_waiting_users: bool = True
+    #: How much more there may be to claim.
+    unclaimed: int = 1
+    #: By profile, how long an outage lasts until the next attempt.
+    probe_delays: Mapping[str, timedelta] = field(default_factory=dict)
+    #: How much of the batch it uses up; None: there is nothing else to claim.
+    count: int | None = None
+
+
+@dataclass(slots=True)
 class Claiming:
     deps: Deps
     claimer: Claimer
@@ -53,14 +70,6 @@ class Claiming:
     #: The timer has woken this chore early.
     woken_early: bool = False
     outages: KnownOutages = field(default_factory=KnownOutages)
-    #: Of the last claim.
-    _probe_delays: Mapping[str, timedelta] = field(default_factory=dict)
-    #: Whether users waited for replies at the last claim, and how much else there may have been.
-    _has_waiting_users: bool = False
-    _unclaimed: int = 0
-    #: The last claim, committed or not, and whether there may have been others with it.
-    _claimed: Turn | None = None
-    _is_several: bool = False
     #: The time of the event loop until when only one run is claimed in a transaction.
     _one_by_one_until: float = 0.0
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
@@ -81,19 +90,18 @@ class Claiming:
             return False
         count, self.is_blocked = 0, False
         while not self.closed and count < self.batch:
-            claimed = await self._take(self.batch - count)
-            if claimed is None:
-                break
-            count += claimed
-            await _let_it_start()
+            found = await self._take(self.batch - count)
+            if found.count is not None:
+                count += found.count
+                await _let_it_start()
             # Whatever comes later has a hint or a time of its own.
-            if not self._unclaimed:
-                break
-            if not self.has_background_seat and not self._has_waiting_users:
-                break
-        if not self.closed and count < self.batch and self._has_waiting_users:
-            await self._make_room()
-        return not self.closed and count == self.batch
+            is_all = found.count is None or not found.unclaimed
+            has_seat = found.has_waiting_users or self.has_background_seat
+            if count < self.batch and (is_all or not has_seat):
+                if found.has_waiting_users and not self.closed:
+                    await self._make_room()
+                return False
+        return not self.closed
 
     async def find_overdue(self, by: timedelta) -> ConversationId | None:
         """Find work that has a free seat here, and that nobody has claimed for so long."""
@@ -108,68 +116,68 @@ class Claiming:
     def _deadline(self) -> timedelta:
         return min(URGENT_DEADLINE, self.claimer.lease)
 
-    async def _take(self, limit: int) -> int | None:
-        """Claim up to so many runs in one transaction, and start them; None: there are no more."""
+    async def _take(self, limit: int) -> _Found:
+        """Claim up to so many runs in one transaction, and start them."""
         asked_at = asyncio.get_running_loop().time()
         for user, until in list(self._passed_over.items()):
             if until <= asked_at:
                 del self._passed_over[user]
         limit = 1 if asked_at < self._one_by_one_until else limit
-        self._claimed, self._is_several = None, False
+        found = _Found()
         # A hint that comes meanwhile sets them again.
         self.may_have_replies = self.may_have_more = False
         try:
-            found = await self.deps.store.transact(
-                lambda tx: self._claim_and_prepare(tx, limit), within=URGENT_DEADLINE
+            runs = await self.deps.store.transact(
+                lambda tx: self._claim_and_prepare(tx, limit, found), within=URGENT_DEADLINE
             )
         except Exception as error:  # noqa: BLE001 (what cannot be helped is raised again)
-            self._unclaimed, self.may_have_replies, self.may_have_more = 1, True, True
-            return self._recover(error, asked_at)
-        self.may_have_replies |= self._has_waiting_users
-        self.may_have_more |= self._unclaimed > 0
-        self.outages.update(self._probe_delays)
+            self.may_have_replies = self.may_have_more = True
+            found.unclaimed, found.count = 1, self._recover(error, found, asked_at)
+            return found
+        found.count = len(runs) or None
+        self.may_have_replies |= found.has_waiting_users
+        self.may_have_more |= found.unclaimed > 0
+        self.outages.update(found.probe_delays)
         lease = self.claimer.lease.total_seconds()
-        for claim, prepared in found:
+        for claim, prepared in runs:
             # Counted from before it was asked for: nobody can have the turn sooner than that.
             taken = ActiveRun(claim, prepared, lease_until=asked_at + lease)
             self.underway.add(taken)
             taken.task = self.spawn(self._perform(taken))
-        return len(found) or None
+        return found
 
-    def _recover(self, error: Exception, asked_at: float) -> int | None:
+    def _recover(self, error: Exception, found: _Found, asked_at: float) -> int | None:
         """Leave out what could not be claimed, which counts as one; None: there is nothing else."""
-        is_busy = isinstance(error, StoreBusy)
+        is_busy, first = isinstance(error, StoreBusy), found.first
         if isinstance(error, StoreFailed) and not is_busy:
             raise error
-        if self._is_several:
+        if found.is_several:
             # Any of them may have been the one: tried one by one, it is found.
             self._one_by_one_until = asked_at + PASS_OVER_SECONDS
             if not is_busy:
                 _log.warning("claim.failed", exc_info=error)
             return 0
-        if self._claimed is None and not is_busy:
+        if first is None and not is_busy:
             raise error
-        if self._claimed is None:
+        if first is None:
             # Only work of users whose row is locked is left.
             self.is_blocked = True
             return None
         if is_busy:
             # Somebody has locked rows of this user; others need not wait for them.
-            self._passed_over[self._claimed.user_id] = asked_at + PASS_OVER_SECONDS
+            self._passed_over[first.user_id] = asked_at + PASS_OVER_SECONDS
         else:
             # Left as it was it would be the first to be claimed again, for ever.
-            _log.error(
-                "run.prepare_failed", conversation=self._claimed.conversation_id, exc_info=error
-            )
-            self._unprepared[self._claimed.conversation_id] = _identify(self._claimed)
+            _log.error("run.prepare_failed", conversation=first.conversation_id, exc_info=error)
+            self._unprepared[first.conversation_id] = _identify(first)
         return 1
 
     def _claim_and_prepare(
-        self, tx: Tx, limit: int
+        self, tx: Tx, limit: int, found: _Found
     ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
         """Claim a reply, or background work of several conversations."""
-        # Until it is known.
-        self._claimed, self._is_several, self._has_waiting_users = None, limit > 1, True
+        # Until it is known; a transaction may be tried again.
+        found.first, found.is_several, found.has_waiting_users = None, limit > 1, True
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
@@ -180,11 +188,10 @@ class Claiming:
             limit=min(limit, seats),
             has_seat=self._has_seat,
         )
-        self._probe_delays = tx.queue.probe_delays
-        self._has_waiting_users = tx.queue.has_waiting_users
-        self._unclaimed = tx.queue.unclaimed
-        self._is_several = len(claims) > 1
-        self._claimed = claims[0].turn if claims else None
+        found.probe_delays = tx.queue.probe_delays
+        found.has_waiting_users = tx.queue.has_waiting_users
+        found.unclaimed = tx.queue.unclaimed
+        found.first, found.is_several = claims[0].turn if claims else None, len(claims) > 1
         ready = [claim for claim in claims if not self._is_unprepared(claim.turn)]
         turns = [claim.turn for claim in ready]
         prepared = dict(zip(turns, prepare.prepare(self.deps, tx, ready), strict=True))
