@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _cells import Cell, Measured
+from _environments import USER
 from _grounds import USERS, Grounds, token
 from _processes import crew
 from _run_cells import program
@@ -39,6 +40,7 @@ class Taken(NamedTuple):
 
 def chat_cells(ground: Grounds, opened: ExitStack) -> list[Cell]:
     del opened
+    USER.make()
     return [
         Cell(ALONE, partial(_chats, ground, 1)),
         Cell(f"chat, {AT_ONCE} clients", partial(_chats, ground, AT_ONCE), beside=ALONE),

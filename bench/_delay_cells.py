@@ -16,8 +16,9 @@ from functools import partial
 import psycopg
 from _cells import Cell, Measured
 from _databases import clock
+from _environments import PEERS
 from _grounds import USERS, Grounds
-from _peers import fill_peer, make_environment, peer
+from _peers import fill_peer, peer
 from _processes import Crew, crew
 from _run_cells import program
 from support.stage.work import start_work
@@ -43,7 +44,7 @@ Opened = AbstractAsyncContextManager[SetUp]
 
 def delay_cells(ground: Grounds, opened: ExitStack) -> list[Cell]:
     del opened
-    make_environment()
+    PEERS.make()
     cells = []
     for what, ahead in {"due now": None, "scheduled": AHEAD}.items():
         bare = f"bare listener, {what}"

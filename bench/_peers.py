@@ -4,12 +4,9 @@ They do less in a job than a run does: no message, notice, outcome or events; th
 a run and a message.
 """
 
-import hashlib
-import shutil
 import sqlite3
 import subprocess
 import sys
-import sysconfig
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -17,14 +14,12 @@ from typing import Any
 
 import psycopg
 from _cells import Cell, Measured
+from _environments import PEERS
 from _grounds import Grounds
 from _processes import crew
 from _run_cells import measure_jobs, server_usage
 
-HERE = Path(__file__).parent
-LOCK, VENV = HERE / "peers.lock", HERE.parent / ".venv-bench"
-PYTHON, STAMP = VENV / "bin" / "python", VENV / ".peers.done"
-PROGRAM = HERE / "_peer_program.py"
+PROGRAM = Path(__file__).with_name("_peer_program.py")
 BARE = "bare asyncpg"
 #: Jobs whose end is not written yet.
 LEFT = {
@@ -38,7 +33,7 @@ LEFT = {
 
 def peer_cells(ground: Grounds, opened: ExitStack) -> list[Cell]:
     del opened
-    make_environment()
+    PEERS.make()
     few, many = ground.scale.runs, ground.scale.jobs
 
     def cell(name: str, kind: str, count: int) -> Cell:
@@ -55,7 +50,7 @@ def peer_cells(ground: Grounds, opened: ExitStack) -> list[Cell]:
 
 
 def peer(verb: str, kind: str, url: str, *more: object) -> list[str]:
-    return [str(PYTHON), str(PROGRAM), verb, kind, url, *(str(one) for one in more)]
+    return [str(PEERS.python), str(PROGRAM), verb, kind, url, *(str(one) for one in more)]
 
 
 def fill_peer(kind: str, url: str, count: int) -> None:
@@ -89,26 +84,3 @@ def _on_sqlite(ground: Grounds, kind: str, count: int) -> Measured:
 def _count(connection: Any, kind: str) -> int:
     ((left,),) = connection.execute(f"SELECT count(*) FROM {LEFT[kind]}").fetchall()  # noqa: S608
     return int(left)
-
-
-def make_environment() -> None:
-    """Make `.venv-bench` from its lock file, unless it is there."""
-    made_from = [LOCK.read_bytes(), sys.version.encode(), str(VENV).encode()]
-    wanted = hashlib.sha256(b"".join(made_from)).hexdigest()
-    if STAMP.exists() and STAMP.read_text() == wanted:
-        return
-    print("Preparing .venv-bench, with the queues to compare with.", file=sys.stderr)
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    uv = str(Path(sysconfig.get_path("scripts")) / "uv")
-    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(PYTHON)]
-    for step in (
-        [uv, "venv", "--quiet", "--python", sys.executable, str(VENV)],
-        [*install, "--require-hashes", "--requirements", str(LOCK)],
-    ):
-        if subprocess.run(step, check=False).returncode:
-            sys.exit(
-                "Preparing .venv-bench failed; the reason stands above."
-                " To measure the rest, name it with --only."
-            )
-    STAMP.write_text(wanted)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from _cells import Cell, Measured
+from _environments import USER
 from _grounds import Grounds
 from _processes import crew, memory
 from _turns import claude_engine, whole_runs
@@ -46,6 +47,7 @@ async def _first_requests(count: int) -> Measured:
 
 def start_cells(ground: Grounds, opened: ExitStack) -> list[Cell]:
     del opened
+    USER.make()
     return [
         Cell("up, new data folder", partial(_start, ground)),
         Cell("up", partial(_use, ground)),

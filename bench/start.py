@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,14 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
+from _environments import USER
 from _report import interleave, report
 
 ROOT = Path(__file__).parent.parent
-BACKBURNER = str(Path(sysconfig.get_path("scripts")) / "backburner")
+BACKBURNER = str(USER.folder / "bin" / "backburner")
 ROUNDS = 7
 
 
 def main() -> None:
+    USER.make()
     with tempfile.TemporaryDirectory() as scratch:
         used = Path(scratch) / "used"
         new = (Path(scratch) / str(number) for number in range(ROUNDS))
