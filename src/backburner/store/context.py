@@ -27,6 +27,8 @@ class Context:
         self.connection = connection
         self.clock = clock
         self._times: tuple[datetime, int] | None = None
+        #: The time was used, and stays the same from then on.
+        self._is_time_fixed = False
         self.hints: dict[Hint, None] = {}
         #: Further hints.
         self.mentions: dict[Hint, None] = {}
@@ -48,9 +50,10 @@ class Context:
 
     def set_time(self, now: datetime, tick: int) -> None:
         """Use a time that another statement has just read."""
-        self._times = (now, tick)
+        self._times, self._is_time_fixed = (now, tick), True
 
     def _read_times(self) -> tuple[datetime, int]:
+        self._is_time_fixed = True
         # Not a cached property: in Python 3.11 all instances share its lock, so a transaction
         # whose server is silent would hold up all others.
         if self._times is None:
@@ -59,12 +62,15 @@ class Context:
         return self._times
 
     def lock_with_clock(self, statement: Select[Any], values: Mapping[str, Any]) -> Row[Any] | None:
-        """Lock and read a row; in the same round trip the time, once the lock is granted."""
-        if self._times is not None or not has_row_locks(self.connection):
+        """Lock and read a row; in the same round trip the time, once the lock is granted.
+
+        Of several locks the last one counts, unless the time was used before.
+        """
+        if self._is_time_fixed or not has_row_locks(self.connection):
             return self.connection.execute(statement, values).one_or_none()
         row = self.connection.execute(with_clock_after(statement), values).one_or_none()
         if row is not None:
-            self.set_time(row.clock.astimezone(UTC), to_micros(row.clock))
+            self._times = row.clock.astimezone(UTC), to_micros(row.clock)
         return row
 
     @contextmanager

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, delete, exists, select, update
 
+from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
 from backburner.ports import EventKind, Hint, HintKind, UserProfile, UserState
 from backburner.store.context import Group
@@ -40,7 +41,10 @@ class Users(Group):
 
     def lock(self, user: UserId) -> UserState:
         """Read a user and lock the row: no other transaction locks it or claims their work."""
-        return _to_state(self._read_one(_lock, {"user_id": user}))
+        row = self.tx.lock_with_clock(_lock, {"user_id": user})
+        if row is None:
+            raise NotFound
+        return _to_state(row)
 
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None:
         """Pause or resume the background work of a user; None: of all users."""
