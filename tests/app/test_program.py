@@ -26,7 +26,9 @@ COMMANDS = [
 
 
 def test_a_worker_does_without_the_web_framework_and_the_driver_of_postgresql() -> None:
-    assert imported_with("backburner.app.program", "backburner.app.owner") == set()
+    modules = imported_with("backburner.app.program", "backburner.app.owner")
+
+    assert modules == {"backburner.core.conversation"}
 
 
 def test_commands_do_without_the_web_framework() -> None:
@@ -34,9 +36,16 @@ def test_commands_do_without_the_web_framework() -> None:
     assert imported_with(*COMMANDS) & {"fastapi", "backburner.api"} == set()
 
 
+def test_a_message_is_sent_without_the_rules_of_conversations() -> None:
+    modules = imported_with("backburner.cli.main", "backburner.cli.commands.say")
+
+    assert "backburner.core.conversation" not in modules
+
+
 def imported_with(*modules: str) -> set[str]:
-    heavy = ("fastapi", "starlette", "uvicorn", "backburner.api", "psycopg")
-    code = f"import sys, {', '.join(modules)}; print(*(sys.modules.keys() & {set(heavy)}))"
+    heavy = {"fastapi", "starlette", "uvicorn", "psycopg"}
+    heavy |= {"backburner.api", "backburner.core.conversation"}
+    code = f"import sys, {', '.join(modules)}; print(*(sys.modules.keys() & {heavy}))"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
     )

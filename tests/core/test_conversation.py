@@ -6,20 +6,19 @@ from hypothesis import strategies as st
 from support.stage import make
 
 from backburner.core.conversation import (
-    MAX_MESSAGE_CHARS,
     MAX_TITLE_CHARS,
     State,
     Status,
     Use,
     Uses,
     advance_state,
-    check_message,
     check_state,
     common_uses,
     make_title,
 )
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.schedule import Cron, Immediate
+from backburner.core.validation import MAX_MESSAGE_CHARS, check_message
 
 LARGE = {"page": "x" * 20_000}
 

@@ -41,6 +41,7 @@ from backburner.core.prompt import (
 )
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule import Immediate
+from backburner.core.validation import MAX_MESSAGE_CHARS
 
 WORK = make.conversation(
     title="Mail",
@@ -49,7 +50,7 @@ WORK = make.conversation(
 )
 MAIL = make.message("You have won!", role=MessageRole.SYSTEM, source=Source.WORKER, outside=True)
 #: More than any prompt should be, and no more for the longest life.
-BOUND = 5 * MAX_SECTION_CHARS + conversations.MAX_MESSAGE_CHARS + 10_000
+BOUND = 5 * MAX_SECTION_CHARS + MAX_MESSAGE_CHARS + 10_000
 
 fence_like = st.lists(
     st.sampled_from(
@@ -263,8 +264,8 @@ def test_a_repair_names_the_fault() -> None:
 @pytest.mark.parametrize(
     "items",
     [
-        [said("x" * conversations.MAX_MESSAGE_CHARS)],
-        [said("x" * conversations.MAX_MESSAGE_CHARS)] * 10_000,
+        [said("x" * MAX_MESSAGE_CHARS)],
+        [said("x" * MAX_MESSAGE_CHARS)] * 10_000,
         [said("")] * 10_000,
         [answered("x" * questions.MAX_PROMPT_CHARS, "y" * questions.MAX_ANSWER_CHARS)] * 10_000,
         [event(source="x" * 50_000, body="y" * 50_000)] * 10_000,

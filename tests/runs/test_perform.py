@@ -12,11 +12,12 @@ from support.stage.stage import Stage, prompts
 
 from backburner.actions import conversations
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import MAX_MESSAGE_CHARS, EndedAs, Notify, PauseReason, Status
+from backburner.core.conversation import EndedAs, Notify, PauseReason, Status
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
+from backburner.core.validation import MAX_MESSAGE_CHARS
 from backburner.ports import DraftClosed, DraftEvent, DraftOpened, DraftPiece
 from backburner.runs.prepare import SESSION_LOST
 from backburner.store import tables

@@ -8,14 +8,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
-from backburner.core.conversation import (
-    Conversation,
-    Message,
-    MessageRole,
-    Source,
-    Uses,
-    check_message,
-)
+from backburner.core.conversation import Conversation, Message, MessageRole, Source, Uses
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
@@ -27,6 +20,7 @@ from backburner.core.ids import (
 )
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Step, Stops
+from backburner.core.validation import check_message
 from backburner.ports import Reply, ReplyDraft, Tx
 
 

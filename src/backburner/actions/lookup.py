@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
-from backburner.core.conversation import Conversation, normalize_title
+from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.validation import normalize_title
 from backburner.core.work import lookup, views
 from backburner.ports import Tx
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from backburner.cli.client import Server
 from backburner.cli.output import truncate
-from backburner.core.conversation import normalize_title
 from backburner.core.errors import BadRequest, NotFound
+from backburner.core.validation import normalize_title
 
 #: Characters of a complete id: the type letter, an underscore and 26 more.
 FULL_ID_CHARS = 28

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, RunId, UserId
 from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
@@ -15,7 +14,6 @@ from backburner.core.validation import check_json, check_text
 
 #: For the context and the data each: both have to fit into a prompt.
 MAX_STATE_BYTES = 24_000
-MAX_MESSAGE_CHARS = 100_000
 MAX_TITLE_CHARS = 200
 MAX_STEP_CHARS = 2_000
 
@@ -239,20 +237,6 @@ def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> 
 def check_state(state: State) -> None:
     check_json("The description of the work", dict(state.context), limit=MAX_STATE_BYTES)
     advance_state(state, {}, None)
-
-
-def check_message(text: str) -> str:
-    return check_text("The message", text, limit=MAX_MESSAGE_CHARS)
-
-
-def check_chat_message(text: str) -> None:
-    if not check_message(text).strip():
-        raise BadRequest("The message is empty.", hint="Write a text.")
-
-
-def normalize_title(text: str) -> str:
-    """Write titles that look the same in the same way."""
-    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def make_title(text: str) -> str:

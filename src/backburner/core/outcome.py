@@ -11,10 +11,10 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 from backburner.core import question
-from backburner.core.conversation import MAX_MESSAGE_CHARS, MAX_STATE_BYTES, MAX_STEP_CHARS
+from backburner.core.conversation import MAX_STATE_BYTES, MAX_STEP_CHARS
 from backburner.core.errors import BackburnerError, BadOutcome
 from backburner.core.schedule.phrases import parse_duration
-from backburner.core.validation import check_json, check_object, check_text
+from backburner.core.validation import MAX_MESSAGE_CHARS, check_json, check_object, check_text
 
 MAX_OUTCOME_BYTES = 512 * 1024
 MAX_RESULT_BYTES = 64 * 1024

@@ -11,6 +11,7 @@ from typing import Any
 
 from backburner.core.errors import BadRequest, TooLarge
 
+MAX_MESSAGE_CHARS = 100_000
 MAX_JSON_DEPTH = 32
 MAX_INTEGER = 2**63 - 1
 REPLACEMENT_CHARACTER = "\ufffd"
@@ -27,6 +28,20 @@ def check_text(label: str, text: object, *, limit: int) -> str:
     if "\0" in text or not _is_encodable(text):
         raise BadRequest(f"{label} has invalid characters.", hint="Send valid Unicode.")
     return text
+
+
+def check_message(text: str) -> str:
+    return check_text("The message", text, limit=MAX_MESSAGE_CHARS)
+
+
+def check_chat_message(text: str) -> None:
+    if not check_message(text).strip():
+        raise BadRequest("The message is empty.", hint="Write a text.")
+
+
+def normalize_title(text: str) -> str:
+    """Write titles that look the same in the same way."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def replace_invalid_characters(text: str) -> str:

@@ -18,7 +18,7 @@ from backburner.actions import discovery
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
 from backburner.core import prompt, retry, routing, tool_journal
-from backburner.core.conversation import MAX_MESSAGE_CHARS, Kind
+from backburner.core.conversation import Kind
 from backburner.core.errors import (
     BadOutcome,
     EngineFailed,
@@ -30,7 +30,7 @@ from backburner.core.errors import (
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
-from backburner.core.validation import replace_invalid_characters
+from backburner.core.validation import MAX_MESSAGE_CHARS, replace_invalid_characters
 from backburner.core.work import discovery as discoveries
 from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter

@@ -12,13 +12,14 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.control import check_destinations
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Destination, Kind, Notify, normalize_title
+from backburner.core.conversation import Conversation, Destination, Kind, Notify
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import Run
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief
+from backburner.core.validation import normalize_title
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, ConversationRow, PageKey, Tx, View
 

@@ -6,7 +6,8 @@ from typing import Self
 from pydantic import BaseModel, Field
 
 from backburner.api.schemas.base import RequestBody, example
-from backburner.core.conversation import MAX_MESSAGE_CHARS, Message, MessageRole, Source
+from backburner.core.conversation import Message, MessageRole, Source
+from backburner.core.validation import MAX_MESSAGE_CHARS
 
 
 class NewMessageBody(RequestBody):

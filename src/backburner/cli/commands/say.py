@@ -12,8 +12,8 @@ from backburner.cli.command_name import name_commands
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import print_json, print_result, printable, short_id
 from backburner.cli.server_options import json_option, with_server
-from backburner.core.conversation import check_chat_message
 from backburner.core.errors import BackburnerError, NotFound
+from backburner.core.validation import check_chat_message
 
 #: Where `--continue` looks for the last message of the user.
 CHATS_SEARCHED, MESSAGES_SEARCHED = 10, 20

@@ -15,11 +15,8 @@ from backburner.core.conversation import (
     Source,
     State,
     Status,
-    check_chat_message,
-    check_message,
     check_state,
     make_title,
-    normalize_title,
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import MessageId, QuestionId
@@ -41,7 +38,12 @@ from backburner.core.transitions.step import (
     Stops,
     system_message,
 )
-from backburner.core.validation import check_text
+from backburner.core.validation import (
+    check_chat_message,
+    check_message,
+    check_text,
+    normalize_title,
+)
 from backburner.core.work import views
 
 

@@ -18,7 +18,6 @@ from backburner.core.conversation import (
     Status,
     Uses,
     check_state,
-    normalize_title,
 )
 from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
@@ -26,7 +25,7 @@ from backburner.core.question import Purpose
 from backburner.core.schedule import Immediate, Interval, Schedule
 from backburner.core.transitions.shared_changes import open_question
 from backburner.core.transitions.step import Step
-from backburner.core.validation import check_text
+from backburner.core.validation import check_text, normalize_title
 from backburner.core.work import proposal
 
 DISCOVERY_TITLE = "Discovery"

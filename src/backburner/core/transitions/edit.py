@@ -10,16 +10,14 @@ from backburner.core.conversation import (
     Kind,
     Notify,
     Status,
-    check_message,
     check_state,
-    normalize_title,
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import by_user, create
 from backburner.core.transitions.shared_changes import is_proposal, refuse_archived
 from backburner.core.transitions.step import FollowerEvent, Report, Step, Stops, system_message
-from backburner.core.validation import check_text
+from backburner.core.validation import check_message, check_text, normalize_title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

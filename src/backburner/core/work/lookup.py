@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from backburner.core.conversation import Conversation, Status, normalize_title
+from backburner.core.conversation import Conversation, Status
+from backburner.core.validation import normalize_title
 
 _ALL = frozenset({"all", "everything", "all of it", "all of them"})
 _THIS = frozenset({"this", "it", "this conversation"})

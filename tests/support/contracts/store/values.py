@@ -9,13 +9,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core import transitions
-from backburner.core.conversation import (
-    MAX_MESSAGE_CHARS,
-    Conversation,
-    MessageRole,
-    Source,
-    Status,
-)
+from backburner.core.conversation import Conversation, MessageRole, Source, Status
 from backburner.core.ids import GrantId, QuestionId, new_message_id
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.run import (
@@ -29,6 +23,7 @@ from backburner.core.run import (
 )
 from backburner.core.tool_policy import Grant
 from backburner.core.transitions import NewMessage, Step
+from backburner.core.validation import MAX_MESSAGE_CHARS
 from backburner.store.tx import Tx
 from support.contracts.store.conversations import ANY_TEXT, ASKED, LATER
 from support.stage import make
