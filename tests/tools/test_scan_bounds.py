@@ -304,8 +304,9 @@ async def test_what_a_command_planted_is_put_back_though_it_is_cancelled_while_s
     running = asyncio.create_task(place.run("echo x >.envrc; touch begun; sleep 60"))
     await until((place.folder / "begun").exists)
     free = threading.Event()
-    for _ in range(workspace._scans._max_workers):
-        workspace._scans.submit(free.wait)
+    taken = [workspace._scans.submit(free.wait) for _ in range(workspace._scans._max_workers)]
+    # Before that, one of these could be what waits.
+    await until(lambda: all(thread.running() for thread in taken))
     running.cancel()
     await until(lambda: workspace._scans._work_queue.qsize() == 1)
     running.cancel()
