@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from backburner.core.errors import Fenced, StoreFailed
@@ -43,6 +43,7 @@ from backburner.store.failures import (
     is_retryable,
     no_handles,
 )
+from backburner.store.file_writer import FileWriter
 from backburner.store.tx import Tx
 from backburner.store.writes import FollowerFound
 
@@ -93,6 +94,13 @@ class Database:
         )
         self._underway: dict[Future[Any], Attempt] = {}
         self._groups = CommitGroups(together=self._commit_together, alone=self._commit_alone)
+        self._writer = FileWriter(
+            engine,
+            self._threads,
+            begin=self._begin,
+            alone=lambda job: self.run(job.work, job.attempt),
+            tell=self._send_hints,
+        )
 
     def run(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
         """Run one transaction in this thread."""
@@ -121,6 +129,8 @@ class Database:
 
     async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
         """Run one transaction in a thread of the store; after `within` its connection is cut."""
+        if self._is_file:
+            return await self._wait_for(lambda attempt: self._writer.submit(work, attempt), within)
         threads = self._urgent_threads if within <= URGENT_DEADLINE else self._threads
         return await self._in_thread(threads, within, lambda attempt: self.run(work, attempt))
 
@@ -139,8 +149,18 @@ class Database:
 
         Unless it has to be `alone`, it may be one transaction with the commits of other runs.
         """
+        if self._is_file:
+            await self._commit_to_file(turn, work)
+            return
         commit = RunCommit(turn, work, is_simple=not alone)
         await (self._commit_alone(commit) if alone else self._groups.commit(commit))
+
+    async def _commit_to_file(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        try:
+            await self.transact(work)
+        except Fenced:
+            if not await self.transact(lambda tx: tx.turns.is_committed(turn)):
+                raise
 
     async def _commit_alone(self, commit: RunCommit) -> None:
         def hold_and_work(tx: Tx) -> None:
@@ -165,8 +185,11 @@ class Database:
     async def _in_thread(
         self, threads: ThreadPoolExecutor, within: timedelta, call: Callable[[Attempt], T]
     ) -> T:
+        return await self._wait_for(lambda attempt: threads.submit(call, attempt), within)
+
+    async def _wait_for(self, submit: "Callable[[Attempt], Future[T]]", within: timedelta) -> T:
         attempt = Attempt()
-        job = threads.submit(call, attempt)
+        job = submit(attempt)
         self._underway[job] = attempt
         job.add_done_callback(self._forget)
         try:
@@ -214,13 +237,19 @@ class Database:
 
     def _run_once(self, work: Callable[[Tx], T], attempt: Attempt, engine: Engine) -> T:
         with engine.connect() as connection, attempt.covers(connection), connection.begin():
-            tx = Tx(connection, self.clock)
+            tx = self._begin(connection)
             with tx.gathering():
                 result = work(tx)
+        self._send_hints(tx)
+        return result
+
+    def _begin(self, connection: Connection) -> Tx:
+        return Tx(connection, self.clock)
+
+    def _send_hints(self, tx: Tx) -> None:
         if self.bus:
             # If the process dies before this, the others find what changed when they poll.
             self.bus.hint(*tx.hints, *tx.mentions)
-        return result
 
     def commit_here(
         self, turn: Turn, work: Callable[[Tx], None], attempt: Attempt | None = None
@@ -266,6 +295,7 @@ class Database:
             if attempt := self._underway.get(job):
                 attempt.expire()
         left = wait(left, CUT_GRACE_SECONDS).not_done
+        self._writer.close()
         for threads in (
             self._threads,
             self._urgent_threads,

@@ -1,0 +1,131 @@
+"""The writer of a SQLite file: transactions that wait at the same time share a commit.
+
+A file has one writer, and each commit waits for the disk. In a group, each transaction has a
+savepoint of its own, so an error undoes only what belongs to it. Nobody gets a result before the
+commit. If the database itself fails, each is tried by itself.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backburner.store.attempt import Attempt
+from backburner.store.tx import Tx
+
+MAX_GROUP_SIZE = 16
+#: No further transaction joins a group that is older: the first ones wait for all of it.
+MAX_GROUP_SECONDS = 0.02
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A transaction to be run, and its attempt."""
+
+    work: Callable[[Tx], Any]
+    attempt: Attempt
+    result: "Future[Any]" = field(default_factory=Future)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A transaction that is done but for the commit."""
+
+    value: Any = None
+    tx: Tx | None = None
+    error: BaseException | None = None
+
+
+class FileWriter:
+    def __init__(
+        self,
+        engine: Engine,
+        thread: Executor,
+        *,
+        begin: Callable[[Connection], Tx],
+        alone: Callable[[Job], Any],
+        tell: Callable[[Tx], None],
+    ) -> None:
+        self._engine = engine
+        #: Runs one thing at a time.
+        self._thread = thread
+        self._begin = begin
+        self._alone = alone
+        #: Sends the hints of a transaction that was committed.
+        self._tell = tell
+        self._waiting = deque[Job]()
+
+    def submit(self, work: Callable[[Tx], Any], attempt: Attempt) -> "Future[Any]":
+        job = Job(work, attempt)
+        self._waiting.append(job)
+        # Once for each: later ones find nothing if an earlier one has taken several.
+        self._thread.submit(self._run_waiting)
+        return job.result
+
+    def close(self) -> None:
+        """Give up the transactions that still wait."""
+        while self._waiting:
+            self._waiting.popleft().result.cancel()
+
+    def _run_waiting(self) -> None:
+        jobs = list[Job]()
+        while self._waiting and len(jobs) < MAX_GROUP_SIZE:
+            job = self._waiting.popleft()
+            if job.result.set_running_or_notify_cancel():
+                jobs.append(job)
+        while len(jobs) > 1:
+            jobs = jobs[self._run_together(jobs) :]
+        for job in jobs:
+            self._run_alone(job)
+
+    def _run_together(self, jobs: Sequence[Job]) -> int:
+        """Run transactions under one commit; returns how many are done."""
+        done = list[_Done]()
+        started_at = time.monotonic()
+        try:
+            with self._engine.connect() as connection, connection.begin():
+                for job in jobs:
+                    done.append(self._run_in_savepoint(connection, job))
+                    if time.monotonic() - started_at > MAX_GROUP_SECONDS:
+                        break
+        except Exception:  # noqa: BLE001 (each of them finds out by itself)
+            _log.info("transactions.tried_one_by_one", transactions=len(jobs), exc_info=True)
+            for job in jobs:
+                self._run_alone(job)
+            return len(jobs)
+        for job, result in zip(jobs, done, strict=False):
+            if result.tx is not None:
+                self._tell(result.tx)
+                job.result.set_result(result.value)
+            else:
+                job.result.set_exception(result.error)
+        return len(done)
+
+    def _run_in_savepoint(self, connection: Connection, job: Job) -> _Done:
+        connection.exec_driver_sql("SAVEPOINT one_of_several")
+        try:
+            with job.attempt.covers(connection):
+                tx = self._begin(connection)
+                with tx.gathering():
+                    done = _Done(job.work(tx), tx)
+        except BaseException as error:  # noqa: BLE001 (it is given to whoever waits)
+            # Raises if the error has ended the whole transaction.
+            connection.exec_driver_sql("ROLLBACK TO one_of_several")
+            done = _Done(error=error)
+        connection.exec_driver_sql("RELEASE one_of_several")
+        return done
+
+    def _run_alone(self, job: Job) -> None:
+        try:
+            value = self._alone(job)
+        except BaseException as error:  # noqa: BLE001 (it is given to whoever waits)
+            job.result.set_exception(error)
+        else:
+            job.result.set_result(value)
