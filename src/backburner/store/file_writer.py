@@ -109,7 +109,8 @@ class FileWriter:
         return len(done)
 
     def _run_in_savepoint(self, connection: Connection, job: Job) -> _Done:
-        connection.exec_driver_sql("SAVEPOINT one_of_several")
+        driver: Any = connection.connection.driver_connection
+        driver.execute("SAVEPOINT one_of_several")
         try:
             with job.attempt.covers(connection):
                 tx = self._begin(connection)
@@ -117,9 +118,9 @@ class FileWriter:
                     done = _Done(job.work(tx), tx)
         except BaseException as error:  # noqa: BLE001 (it is given to whoever waits)
             # Raises if the error has ended the whole transaction.
-            connection.exec_driver_sql("ROLLBACK TO one_of_several")
+            driver.execute("ROLLBACK TO one_of_several")
             done = _Done(error=error)
-        connection.exec_driver_sql("RELEASE one_of_several")
+        driver.execute("RELEASE one_of_several")
         return done
 
     def _run_alone(self, job: Job) -> None:

@@ -273,11 +273,12 @@ def queued(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
+#: Not with the user: PostgreSQL would look for memories of all users who may be next.
 _remembers = (
     select(memories.c.key)
-    .where(memories.c.user_id == users.c.id)
+    .where(memories.c.user_id == conversations.c.user_id)
     .limit(_ONE)
-    .correlate(users)
+    .correlate(conversations)
     .scalar_subquery()
     .is_not(None)
     .label("remembers")
@@ -307,7 +308,7 @@ class _Sources:
         # For few users: the same order as an expression, or PostgreSQL may scan the whole index.
         without_index = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
-            select(users.c.id, users.c.zone, _remembers)
+            select(users.c.id, users.c.zone)
             .where(not_(users.c.paused), users.c.disabled_at.is_(None))
             .where(users.c.id.not_in(_at_cap), *conditions, *waiting)
             .order_by(users.c.served_at if probed else without_index, users.c.id)
@@ -337,7 +338,7 @@ class _Sources:
         ]
         waiting = union_all(*oldest).subquery("waiting")
         return (
-            select(conversations)
+            select(conversations, _remembers)
             .join(waiting, waiting.c.id == conversations.c.id)
             .where(conversations.c.user_id == owner, is_open)
             .where(_count_running(owner) < bindparam("cap"))

@@ -120,19 +120,18 @@ class Queue(Group):
         whose_turn = statements.whose_turn(
             look, waits=False, passes_over=bool(passed_over), several=True
         )
-        found = {
-            user.id: user
+        zones = {
+            user.id: user.zone
             for user in self._execute(whose_turn, {**values, **passed_over, "users": limit})
         }
         claims, taker = list[Claim](), _Taker(self.tx, work, serves_user=True)
-        for row in self._longest_waiting(statements, look, list(found), values):
+        for row in self._longest_waiting(statements, look, list(zones), values):
             if not has_seat([claim.conversation.profile for claim in claims], row.profile):
                 continue
             claim = _claim_row(taker, row, has_items=False)
             if claim is not None:
-                user = found[row.user_id]
-                remembers = bool(user.remembers)
-                claims.append(replace(claim, zone=user.zone, has_memories=remembers))
+                zone, remembers = zones[row.user_id], bool(row.remembers)
+                claims.append(replace(claim, zone=zone, has_memories=remembers))
         return claims
 
     def _longest_waiting(
@@ -211,7 +210,7 @@ class Queue(Group):
                 continue
             claim = _claim_row(taker, row, has_items=has_items)
             if claim is not None:
-                return replace(claim, zone=locked.zone, has_memories=bool(locked.remembers))
+                return replace(claim, zone=locked.zone, has_memories=bool(row.remembers))
         return None
 
     def waiting_profile(self) -> str | None:
