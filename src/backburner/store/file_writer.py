@@ -101,12 +101,20 @@ class FileWriter:
                 self._run_alone(job)
             return len(jobs)
         for job, result in zip(jobs, done, strict=False):
-            if result.tx is not None:
-                self._tell(result.tx)
-                job.result.set_result(result.value)
-            else:
-                job.result.set_exception(result.error)
+            self._settle(job, result)
         return len(done)
+
+    def _settle(self, job: Job, done: _Done) -> None:
+        """Give the result of a transaction that was committed to whoever waits for it."""
+        try:
+            if done.tx is not None:
+                self._tell(done.tx)
+        except Exception as error:  # noqa: BLE001 (others wait for theirs)
+            done = _Done(error=error)
+        if done.error is not None:
+            job.result.set_exception(done.error)
+        else:
+            job.result.set_result(done.value)
 
     def _run_in_savepoint(self, connection: Connection, job: Job) -> _Done:
         driver: Any = connection.connection.driver_connection

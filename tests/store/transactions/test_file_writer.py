@@ -225,3 +225,17 @@ async def test_transactions_that_wait_when_the_database_is_closed_are_given_up(
         await asyncio.to_thread(sqlite.close)
         with pytest.raises(asyncio.CancelledError):
             await waiting
+
+
+async def test_a_bus_that_fails_keeps_nobody_waiting(scene: Scene) -> None:
+    class BrokenBus(LocalBus):
+        def hint(self, *hints: Hint) -> None:
+            if any(hint.user == user_of(ZONES[0]) for hint in hints):
+                raise RuntimeError("There is no bus.")
+
+    scene.database.bus = BrokenBus()
+
+    results = await run_together(scene.database, *map(move, ZONES))
+
+    assert [type(one) for one in results] == [RuntimeError, str, str]
+    assert zones(scene) == set(ZONES)
