@@ -295,7 +295,6 @@ class Database:
             if attempt := self._underway.get(job):
                 attempt.expire()
         left = wait(left, CUT_GRACE_SECONDS).not_done
-        self._writer.close()
         for threads in (
             self._threads,
             self._urgent_threads,
@@ -303,6 +302,7 @@ class Database:
             self._urgent_reading_threads,
         ):
             threads.shutdown(wait=not left, cancel_futures=True)
+        self._writer.close()
         # Readers first: the last connection to a file moves its log into it.
         self.reading.dispose()
         self.engine.dispose()

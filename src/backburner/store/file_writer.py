@@ -7,7 +7,7 @@ commit. If the database itself fails, each is tried by itself.
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,44 +65,66 @@ class FileWriter:
     def submit(self, work: Callable[[Tx], Any], attempt: Attempt) -> "Future[Any]":
         job = Job(work, attempt)
         self._waiting.append(job)
-        # Once for each: later ones find nothing if an earlier one has taken several.
-        self._thread.submit(self._run_waiting)
+        try:
+            # Once for each: later ones find nothing if an earlier one has taken several.
+            self._thread.submit(self._run_waiting)
+        except RuntimeError:
+            # The thread has ended, or is about to.
+            job.result.cancel()
+            raise
         return job.result
 
     def close(self) -> None:
         """Give up the transactions that still wait."""
-        while self._waiting:
-            self._waiting.popleft().result.cancel()
+        while (job := self._pop()) is not None:
+            job.result.cancel()
+
+    def _take(self, taken: list[Job]) -> Job | None:
+        """Take the next transaction that somebody still waits for."""
+        while (job := self._pop()) is not None:
+            if job.result.set_running_or_notify_cancel():
+                taken.append(job)
+                return job
+        return None
+
+    def _pop(self) -> Job | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            # Nothing waits, or another thread was faster.
+            return None
 
     def _run_waiting(self) -> None:
-        jobs = list[Job]()
-        while self._waiting and len(jobs) < MAX_GROUP_SIZE:
-            job = self._waiting.popleft()
-            if job.result.set_running_or_notify_cancel():
-                jobs.append(job)
-        while len(jobs) > 1:
-            jobs = jobs[self._run_together(jobs) :]
-        for job in jobs:
-            self._run_alone(job)
+        taken = list[Job]()
+        try:
+            self._run_group(taken)
+        except BaseException as error:  # noqa: BLE001 (nobody may wait for ever)
+            for job in taken:
+                if not job.result.done():
+                    job.result.set_exception(error)
 
-    def _run_together(self, jobs: Sequence[Job]) -> int:
-        """Run transactions under one commit; returns how many are done."""
-        done = list[_Done]()
-        started_at = time.monotonic()
+    def _run_group(self, taken: list[Job]) -> None:
+        """Take the transactions that wait, and run them under one commit; one by itself."""
+        job = self._take(taken)
+        if job is None:
+            return
+        if not self._waiting:
+            self._run_alone(job)
+            return
+        done, until = list[_Done](), time.monotonic() + MAX_GROUP_SECONDS
         try:
             with self._engine.connect() as connection, connection.begin():
-                for job in jobs:
+                while job is not None:
                     done.append(self._run_in_savepoint(connection, job))
-                    if time.monotonic() - started_at > MAX_GROUP_SECONDS:
-                        break
+                    is_full = len(taken) == MAX_GROUP_SIZE or time.monotonic() > until
+                    job = None if is_full else self._take(taken)
         except Exception:  # noqa: BLE001 (each of them finds out by itself)
-            _log.info("transactions.tried_one_by_one", transactions=len(jobs), exc_info=True)
-            for job in jobs:
-                self._run_alone(job)
-            return len(jobs)
-        for job, result in zip(jobs, done, strict=False):
-            self._settle(job, result)
-        return len(done)
+            _log.info("transactions.tried_one_by_one", transactions=len(taken), exc_info=True)
+            for one in taken:
+                self._run_alone(one)
+            return
+        for one, result in zip(taken, done, strict=True):
+            self._settle(one, result)
 
     def _settle(self, job: Job, done: _Done) -> None:
         """Give the result of a transaction that was committed to whoever waits for it."""

@@ -227,6 +227,32 @@ async def test_transactions_that_wait_when_the_database_is_closed_are_given_up(
             await waiting
 
 
+class Breakdown(BaseException):
+    pass
+
+
+async def test_nobody_waits_for_a_group_that_breaks_down(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: Any) -> None:
+        raise Breakdown
+
+    monkeypatch.setattr(scene.database._writer, "_run_in_savepoint", break_down)
+
+    results = await run_together(scene.database, *map(move, ZONES))
+
+    # The last one is alone again.
+    assert [type(one) for one in results] == [Breakdown, Breakdown, str]
+
+
+async def test_a_transaction_that_begins_after_the_end_is_refused(sqlite: Database) -> None:
+    sqlite.close()
+
+    with pytest.raises(RuntimeError):
+        await sqlite.transact(lambda _tx: None)
+    assert not sqlite._underway
+
+
 async def test_a_bus_that_fails_keeps_nobody_waiting(scene: Scene) -> None:
     class BrokenBus(LocalBus):
         def hint(self, *hints: Hint) -> None:
