@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import AtOnce, Call, Fail, Say, Wait
+from support.people.task_calls import work_turn
 from support.requirements import requirement
 from support.stage.make import NOON
 from support.stage.stage import LEASE, Stage
@@ -18,7 +19,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation, Status
-from backburner.core.errors import Conflict, SessionGone
+from backburner.core.errors import Conflict, SessionGone, StoreFailed
 from backburner.core.ids import new_call_id
 from backburner.core.prompt import INTERRUPTED_TITLE, quote_outside
 from backburner.core.question import NO, YES, Purpose
@@ -26,7 +27,11 @@ from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import ALWAYS_HERE, Grant, Tool, ToolCall
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
-from backburner.runs.stopping import StopReason
+from backburner.ports import Store, Tx
+from backburner.runs.budget import Budget
+from backburner.runs.stopping import StopReason, StopRequests
+from backburner.runs.tool_gate import Gate
+from backburner.store.db import Database
 
 SEND = Call("send", {"to": "Ann"})
 #: Of that call, for a new attempt.
@@ -505,3 +510,37 @@ async def test_a_cancelled_run_that_crashed_in_a_call_is_told_about_and_starts_n
     assert "may or may not have happened" in stage.said(task)[-1]
     await stage.work()
     assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+
+
+class UndoingStore:
+    """Undoes every transaction, and says so."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def transact(self, work: Callable[[Tx], Any], **_limits: Any) -> Any:
+        def undone(tx: Tx) -> None:
+            work(tx)
+            raise StoreFailed
+
+        return await self.database.transact(undone)
+
+
+async def test_a_run_is_not_cancelled_by_what_was_read_in_a_transaction_that_was_undone(
+    stage: Stage,
+) -> None:
+    task = await stage.task()
+    turn = await work_turn(stage, task)
+    await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
+    stop, budget = StopRequests(), Budget(stage.deps, turn, task.id)
+    gate = Gate(cast("Store", UndoingStore(stage.database)), turn, stop, (), budget)
+    (send,) = (
+        offer
+        for offer in await stage.deps.toolbox.offers(turn, task)
+        if offer.tool.name == SEND.tool
+    )
+
+    with pytest.raises(StoreFailed):
+        await gate.call(send, {"to": "Ann"})
+
+    assert stop.reason is None

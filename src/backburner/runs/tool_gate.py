@@ -87,7 +87,7 @@ class Gate:
             return RUN_IS_ENDING
         call, call_id, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
 
-        def admit(tx: Tx) -> _Admitted | ToolResult:
+        def admit(tx: Tx) -> _Admitted | ToolResult | StopReason:
             # An earlier try may have been committed, and only its response lost.
             if tried and tx.tool_calls.has_begun(self.turn, call_id):
                 return _Admitted(call_id)
@@ -99,12 +99,16 @@ class Gate:
         except Fenced:
             self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
-        if isinstance(admitted, ToolResult):
-            result = admitted
-            if call in self.unapproved:
-                await self._preview(offer, call)
-        else:
-            result = await self._make(offer, arguments, admitted)
+        match admitted:
+            case _Admitted():
+                result = await self._make(offer, arguments, admitted)
+            case StopReason():
+                self.stop.request(admitted)
+                result = RUN_IS_ENDING
+            case ToolResult():
+                result = admitted
+                if call in self.unapproved:
+                    await self._preview(offer, call)
         if self._is_repeating(offer, call, result.text):
             self.stop.request(StopReason.REPEATING)
             return replace(result, stop=True)
@@ -156,11 +160,12 @@ class Gate:
 
     def _admit(
         self, tx: Tx, offer: Offer, call: ToolCall, call_id: CallId
-    ) -> _Admitted | ToolResult:
+    ) -> _Admitted | ToolResult | StopReason:
+        """Admit a call, or return its result or why the run has to stop."""
         conversation = tx.turns.hold(self.turn)
         if tx.turns.is_cancelled(self.turn):
-            self.stop.request(StopReason.CANCELLED)
-            return RUN_IS_ENDING
+            # Not stopped here: whoever cancelled it may be in the same group, and fail with it.
+            return StopReason.CANCELLED
         decision = tool_policy.decide(
             call,
             _grants(tx, conversation),
@@ -194,6 +199,7 @@ class Gate:
                 return self._ask(call)
 
     def _ask(self, call: ToolCall) -> ToolResult:
+        """Stop the run; at once, because no other call may be admitted after this one."""
         if call not in self.unapproved:
             self.unapproved.append(call)
         self.stop.request(StopReason.APPROVAL)
