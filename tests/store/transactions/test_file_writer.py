@@ -34,6 +34,12 @@ def scene(sqlite: Database) -> Scene:
     return scene
 
 
+@pytest.fixture(autouse=True)
+def _long_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a group wait, however slow the machine is."""
+    monkeypatch.setattr(file_writer, "MAX_GROUP_SECONDS", BOUND)
+
+
 class HeardBus(LocalBus):
     def __init__(self) -> None:
         super().__init__()
