@@ -35,7 +35,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _JobResult:
     """A transaction that is done but for the commit."""
 
     value: Any = None
@@ -111,7 +111,7 @@ class FileWriter:
         if not self._waiting:
             self._run_alone(job)
             return
-        done, until = list[_Done](), time.monotonic() + MAX_GROUP_SECONDS
+        done, until = list[_JobResult](), time.monotonic() + MAX_GROUP_SECONDS
         try:
             with self._engine.connect() as connection, connection.begin():
                 while job is not None:
@@ -126,30 +126,30 @@ class FileWriter:
         for one, result in zip(taken, done, strict=True):
             self._settle(one, result)
 
-    def _settle(self, job: Job, done: _Done) -> None:
+    def _settle(self, job: Job, result: _JobResult) -> None:
         """Give the result of a transaction that was committed to whoever waits for it."""
         try:
-            if done.tx is not None:
-                self._tell(done.tx)
+            if result.tx is not None:
+                self._tell(result.tx)
         except Exception as error:  # noqa: BLE001 (others wait for theirs)
-            done = _Done(error=error)
-        if done.error is not None:
-            job.result.set_exception(done.error)
+            result = _JobResult(error=error)
+        if result.error is not None:
+            job.result.set_exception(result.error)
         else:
-            job.result.set_result(done.value)
+            job.result.set_result(result.value)
 
-    def _run_in_savepoint(self, connection: Connection, job: Job) -> _Done:
+    def _run_in_savepoint(self, connection: Connection, job: Job) -> _JobResult:
         driver: Any = connection.connection.driver_connection
         driver.execute("SAVEPOINT one_of_several")
         try:
             with job.attempt.covers(connection):
                 tx = self._begin(connection)
                 with tx.gathering():
-                    done = _Done(job.work(tx), tx)
+                    done = _JobResult(job.work(tx), tx)
         except BaseException as error:  # noqa: BLE001 (it is given to whoever waits)
             # Raises if the error has ended the whole transaction.
             driver.execute("ROLLBACK TO one_of_several")
-            done = _Done(error=error)
+            done = _JobResult(error=error)
         driver.execute("RELEASE one_of_several")
         return done
 

@@ -32,8 +32,8 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Found:
-    """What a transaction that claims has seen; of one that failed, as much as is known."""
+class _ClaimResult:
+    """The result of a transaction that claims; of one that failed, as much as is known."""
 
     #: The first turn, and whether there may be others with it.
     first: Turn | None = None
@@ -90,15 +90,15 @@ class Claiming:
             return False
         count, self.is_blocked = 0, False
         while not self.closed and count < self.batch:
-            found = await self._take(self.batch - count)
-            if found.count is not None:
-                count += found.count
+            result = await self._take(self.batch - count)
+            if result.count is not None:
+                count += result.count
                 await _let_it_start()
             # Whatever comes later has a hint or a time of its own.
-            is_all = found.count is None or not found.unclaimed
-            has_seat = found.has_waiting_users or self.has_background_seat
+            is_all = result.count is None or not result.unclaimed
+            has_seat = result.has_waiting_users or self.has_background_seat
             if count < self.batch and (is_all or not has_seat):
-                if found.has_waiting_users and not self.closed:
+                if result.has_waiting_users and not self.closed:
                     await self._make_room()
                 return False
         return not self.closed
@@ -116,42 +116,42 @@ class Claiming:
     def _deadline(self) -> timedelta:
         return min(URGENT_DEADLINE, self.claimer.lease)
 
-    async def _take(self, limit: int) -> _Found:
+    async def _take(self, limit: int) -> _ClaimResult:
         """Claim up to so many runs in one transaction, and start them."""
         asked_at = asyncio.get_running_loop().time()
         for user, until in list(self._passed_over.items()):
             if until <= asked_at:
                 del self._passed_over[user]
         limit = 1 if asked_at < self._one_by_one_until else limit
-        found = _Found()
+        result = _ClaimResult()
         # A hint that comes meanwhile sets them again.
         self.may_have_replies = self.may_have_more = False
         try:
             runs = await self.deps.store.transact(
-                lambda tx: self._claim_and_prepare(tx, limit, found), within=URGENT_DEADLINE
+                lambda tx: self._claim_and_prepare(tx, limit, result), within=URGENT_DEADLINE
             )
         except Exception as error:  # noqa: BLE001 (what cannot be helped is raised again)
             self.may_have_replies = self.may_have_more = True
-            found.unclaimed, found.count = 1, self._recover(error, found, asked_at)
-            return found
-        found.count = len(runs) or None
-        self.may_have_replies |= found.has_waiting_users
-        self.may_have_more |= found.unclaimed > 0
-        self.outages.update(found.probe_delays)
+            result.unclaimed, result.count = 1, self._recover(error, result, asked_at)
+            return result
+        result.count = len(runs) or None
+        self.may_have_replies |= result.has_waiting_users
+        self.may_have_more |= result.unclaimed > 0
+        self.outages.update(result.probe_delays)
         lease = self.claimer.lease.total_seconds()
         for claim, prepared in runs:
             # Counted from before it was asked for: nobody can have the turn sooner than that.
             taken = ActiveRun(claim, prepared, lease_until=asked_at + lease)
             self.underway.add(taken)
             taken.task = self.spawn(self._perform(taken))
-        return found
+        return result
 
-    def _recover(self, error: Exception, found: _Found, asked_at: float) -> int | None:
+    def _recover(self, error: Exception, result: _ClaimResult, asked_at: float) -> int | None:
         """Leave out what could not be claimed, which counts as one; None: there is nothing else."""
-        is_busy, first = isinstance(error, StoreBusy), found.first
+        is_busy, first = isinstance(error, StoreBusy), result.first
         if isinstance(error, StoreFailed) and not is_busy:
             raise error
-        if found.is_several:
+        if result.is_several:
             # Any of them may have been the one: tried one by one, it is found.
             self._one_by_one_until = asked_at + PASS_OVER_SECONDS
             if not is_busy:
@@ -173,11 +173,11 @@ class Claiming:
         return 1
 
     def _claim_and_prepare(
-        self, tx: Tx, limit: int, found: _Found
+        self, tx: Tx, limit: int, result: _ClaimResult
     ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
         """Claim a reply, or background work of several conversations."""
         # Until it is known; a transaction may be tried again.
-        found.first, found.is_several, found.has_waiting_users = None, limit > 1, True
+        result.first, result.is_several, result.has_waiting_users = None, limit > 1, True
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
@@ -188,10 +188,10 @@ class Claiming:
             limit=min(limit, seats),
             has_seat=self._has_seat,
         )
-        found.probe_delays = tx.queue.probe_delays
-        found.has_waiting_users = tx.queue.has_waiting_users
-        found.unclaimed = tx.queue.unclaimed
-        found.first, found.is_several = claims[0].turn if claims else None, len(claims) > 1
+        result.probe_delays = tx.queue.probe_delays
+        result.has_waiting_users = tx.queue.has_waiting_users
+        result.unclaimed = tx.queue.unclaimed
+        result.first, result.is_several = claims[0].turn if claims else None, len(claims) > 1
         ready = [claim for claim in claims if not self._is_unprepared(claim.turn)]
         turns = [claim.turn for claim in ready]
         prepared = dict(zip(turns, prepare.prepare(self.deps, tx, ready), strict=True))
