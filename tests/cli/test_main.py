@@ -1,6 +1,5 @@
 """The command itself: its help, its version, and unexpected errors."""
 
-import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from support.programs.programs import Ended, Start
 
 from backburner import __version__, log
-from backburner.cli.main import COMMANDS, LazyGroup, backburner, fail, without_collection
+from backburner.cli.main import COMMANDS, LazyGroup, backburner, fail
 from backburner.cli.server_main import bugs_reported
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
@@ -130,14 +129,3 @@ def test_what_an_error_quotes_cannot_control_the_terminal(
     assert capsys.readouterr().err == (
         "Several questions match: Pay \\u001b]0;mine\\u0007 \\u202eelse.\n"
     )
-
-
-def test_garbage_is_collected_again_whatever_came_of_an_import() -> None:
-    def fail() -> None:
-        with without_collection():
-            assert not gc.isenabled()
-            raise ImportError
-
-    with pytest.raises(ImportError):
-        fail()
-    assert gc.isenabled()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 
 import structlog
 
@@ -14,6 +14,7 @@ from backburner.app.folder import prepare_data_folder
 from backburner.app.machines import Machines, build_machines
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
+from backburner.garbage import without_collection
 from backburner.private_file import remove_abandoned
 from backburner.process.confinement import RUNS_AS_ROOT
 from backburner.settings import Settings
@@ -43,12 +44,10 @@ def run(
     worker if there is no server. `welcome` is called with a sign-in link while the owner has no
     password. `command` is how the user calls this program.
     """
-    prepare_data_folder(settings.data)
-    # The rest of a backup that was killed, with all conversations.
-    remove_abandoned(settings.data / UNNAMED_COPY)
-    clock = Clock()
+    starting = ExitStack()
 
     def announce_and_warn(name: str) -> None:
+        starting.close()
         announce(name)
         if works and settings.commands != "off" and os.geteuid() == 0:
             _log.warning("server.runs_as_root", hint=RUNS_AS_ROOT)
@@ -66,6 +65,22 @@ def run(
         else:
             await work(app, announce=announce_and_warn)
 
+    with starting:
+        # Much of the program is imported only now.
+        starting.enter_context(without_collection())
+        _run_with_database(settings, machines, command, until_stopped)
+
+
+def _run_with_database(
+    settings: Settings,
+    machines: Machines | None,
+    command: str,
+    until_stopped: Callable[[App], Awaitable[None]],
+) -> None:
+    prepare_data_folder(settings.data)
+    # The rest of a backup that was killed, with all conversations.
+    remove_abandoned(settings.data / UNNAMED_COPY)
+    clock = Clock()
     # Outside of the loop, where a signal can interrupt a slow migration.
     database = open_database(settings.database.get_secret_value(), clock.read)
     failure: BaseException | None = None

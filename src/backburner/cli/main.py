@@ -1,13 +1,11 @@
 """The `backburner` command, and the one place where errors become a line and an exit code."""
 
-import gc
 import importlib
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,6 +14,7 @@ from backburner import __version__
 from backburner.cli.command_name import command_name, name_commands
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
 from backburner.core.validation import escape_hidden
+from backburner.garbage import without_collection
 
 #: The help line of each command, kept here so that listing the commands does not import them.
 GROUPS = {
@@ -87,18 +86,6 @@ INTERRUPTED = 130
 EXIT_CODES = """\b
 Exit codes: 0 success, 1 failure, 2 usage error, 3 not found,
 4 conflict, 5 not signed in, 6 server unavailable."""
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Import modules without a search for garbage, which would take a fifth of the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        # All there is now stays, and is left out of later searches.
-        gc.freeze()
-        gc.enable()
 
 
 class LazyGroup(click.Group):

@@ -1,7 +1,7 @@
 """The frame around `up`, `serve` and `worker`: load settings, log, run until stopped."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import format_exception
 
@@ -10,7 +10,7 @@ import click
 from backburner import log
 from backburner.app.program import run
 from backburner.cli.command_name import command_name
-from backburner.cli.main import describe_bug, without_collection
+from backburner.cli.main import describe_bug
 from backburner.cli.output import print_line
 from backburner.core.errors import BackburnerError, BadSetting
 from backburner.settings import Settings, load
@@ -36,10 +36,7 @@ def run_until_stopped(
         raise BadSetting(needs_postgres, hint=hint)
     log.set_up(level=settings.log_level, style=settings.log_format, secrets=settings.secrets())
 
-    starting = ExitStack()
-
     def announce(name: str) -> None:
-        starting.close()
         for line in banner(settings, name):
             print_line(line)
 
@@ -47,9 +44,7 @@ def run_until_stopped(
         print_line(f"Sign in (once, within 15 minutes): {link}")
 
     # Before the program installs its signal handlers, a signal arrives as KeyboardInterrupt.
-    with starting, bugs_reported(settings), suppress(KeyboardInterrupt):
-        # Much of the program is imported only now.
-        starting.enter_context(without_collection())
+    with bugs_reported(settings), suppress(KeyboardInterrupt):
         run(
             settings,
             announce=announce,
