@@ -10,6 +10,7 @@ from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation
 from backburner.core.run import Turn
 from backburner.ports import ToolResult
+from backburner.runs.retrying_store import with_retries
 from backburner.store.db import Database
 from backburner.tools.jobs import job_offers, ordinal
 
@@ -33,7 +34,8 @@ async def call(
     house: House, chat: Conversation, name: str, turn: Turn | None = None, **arguments: object
 ) -> ToolResult:
     """Call a tool in a run, or else as a client outside does."""
-    offers = job_offers(house.deps, Origin(chat.user_id, chat.id, turn))
+    deps = with_retries(house.deps) if turn else house.deps
+    offers = job_offers(deps, Origin(chat.user_id, chat.id, turn))
     (offer,) = (one for one in offers if one.tool.name == name)
     return await offer.run(arguments)
 

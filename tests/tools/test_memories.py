@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from support.doubles.engine import COMPLETE, Call, End
-from support.people.tool_calls import ask, reply_turn, set_up
+from support.people.tool_calls import ask, call, reply_turn, set_up
 from support.requirements import requirement
 from support.simulator.world import FlakyDatabase
 from support.stage.make import USER
@@ -17,7 +17,6 @@ from backburner.core.memory import Memory
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, start_job
 from backburner.store.db import Database
-from backburner.tools.memories import memory_offers
 
 CI = {"key": "ci/4521", "text": "Pipeline 4521: all tests passed."}
 
@@ -175,12 +174,11 @@ async def test_a_repeated_write_reports_the_same_result_after_a_lost_answer(
 ) -> None:
     stage = set_up(flaky)
     turn = await reply_turn(stage, await stage.chat())
-    offers = {one.tool.name: one for one in memory_offers(stage.deps, Origin.of(turn))}
 
     flaky.breaks = (breaks,)
-    remembered = await offers["memory_set"].run(CI)
+    remembered = await call(stage, turn, "memory_set", **CI)
     flaky.breaks = (breaks,)
-    forgotten = await offers["memory_delete"].run({"key": CI["key"]})
+    forgotten = await call(stage, turn, "memory_delete", key=CI["key"])
 
     assert remembered.text == "Saved: 'ci/4521'."
     assert forgotten.text == "Deleted: 'ci/4521'."

@@ -13,6 +13,7 @@ from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
+from backburner.core.tool_policy import COMMAND_TOOL
 from backburner.ports import Channel, Engine, Offer, Shell, Store
 from backburner.process.confinement import confine_to
 from backburner.process.memory import free_memory
@@ -114,7 +115,7 @@ def _workspaces(
             settings.workspaces / user, settings.kept_changes / user, shell, network, terms
         )
         if settings.commands == "off":
-            return [offer for offer in all_offers if offer.tool.name != "run_command"]
+            return [offer for offer in all_offers if offer.tool.name != COMMAND_TOOL]
         return all_offers
 
     return offers

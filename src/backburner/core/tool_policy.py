@@ -25,6 +25,7 @@ ALWAYS_HERE = "always here"
 OWN_SERVER = "backburner"
 #: An agent without it only reads.
 WRITING_TOOL = "write_file"
+COMMAND_TOOL = "run_command"
 #: Discovery reads and proposes; it starts nothing.
 DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
 #: A single approval is meant for the run that follows it.

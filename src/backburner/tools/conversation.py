@@ -11,7 +11,6 @@ from backburner.actions.work.conversation_work import WorkRequest
 from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
-from backburner.runs.retrying_store import with_retries
 from backburner.tools import phrasing
 from backburner.tools.define import Arguments, define_tool
 
@@ -70,7 +69,7 @@ def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, turn: Turn) -> None:
-        self._deps = with_retries(deps)
+        self._deps = deps
         self._turn = turn
 
     async def schedule(self, arguments: ScheduleWork) -> str:

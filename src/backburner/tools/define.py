@@ -8,10 +8,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from backburner.core.commands import Cage
 from backburner.core.errors import BackburnerError
 from backburner.core.tool_policy import OWN_SERVER, GrantMatch, Tool
 from backburner.core.validation import canonical_json
@@ -22,6 +23,17 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Policy(TypedDict, total=False):
+    """The fields of a `Tool` that say when a call needs approval."""
+
+    free: bool
+    grant_match: GrantMatch
+    guards_files: bool
+    cage: Cage | None
+    cage_missing: str
+    belongs_to: str
+
+
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
@@ -30,21 +42,17 @@ def define_tool(
     model: type[ArgumentsT],
     run: Callable[[ArgumentsT], Awaitable[str | ToolResult]],
     *,
-    free: bool = False,
     read_only: bool = False,
     outside: bool = False,
-    grant_match: GrantMatch = GrantMatch.TOOL,
+    waits: bool = False,
+    preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None,
+    **policy: Unpack[Policy],
 ) -> Offer:
-    """Define a built-in tool. The agent gets the message of a `BackburnerError` that it raises."""
-    parameters = _parameters(model)
-    description, digest = _describe(run.__doc__ or "", model)
-    tool = Tool(
-        server=OWN_SERVER,
-        name=name,
-        definition=digest,
-        free=free,
-        grant_match=grant_match,
-    )
+    """Define a built-in tool. The agent gets the message of a `BackburnerError` that it raises.
+
+    `policy` has the remaining fields of its `Tool`.
+    """
+    description, tool = _describe(name, run.__doc__ or "", model, **policy)
 
     async def checked(arguments: Mapping[str, Any]) -> ToolResult:
         try:
@@ -58,10 +66,12 @@ def define_tool(
     return Offer(
         tool=tool,
         description=description,
-        parameters=parameters,
+        parameters=_parameters(model),
         read_only=read_only,
         run=checked,
         outside=outside,
+        waits=waits,
+        preview=preview,
     )
 
 
@@ -73,17 +83,20 @@ def describe_for_clients(offers: Iterable[Offer], texts: Mapping[str, str]) -> S
     ]
 
 
+# Cached: tools are defined for every run and request, and a schema alone takes a millisecond.
 @cache
-def _describe(doc: str, model: type[Arguments]) -> tuple[str, str]:
-    """Return the description of a tool, and the digest of all that an agent reads about it."""
+def _describe(
+    name: str, doc: str, model: type[Arguments], **policy: Unpack[Policy]
+) -> tuple[str, Tool]:
+    """Return the description of a tool, and the tool with a digest of all that agents read."""
     description = " ".join(inspect.cleandoc(doc).split())
     definition = canonical_json({"description": description, "parameters": _parameters(model)})
-    return description, hashlib.sha256(definition.encode()).hexdigest()
+    digest = hashlib.sha256(definition.encode()).hexdigest()
+    return description, Tool(server=OWN_SERVER, name=name, definition=digest, **policy)
 
 
 @cache
 def _parameters(model: type[Arguments]) -> Mapping[str, Any]:
-    # Cached: a schema takes a millisecond, and tools are defined for every run and request.
     schema = model.model_json_schema()
     # Titles only repeat the names.
     for part in (schema, *schema.get("properties", {}).values()):

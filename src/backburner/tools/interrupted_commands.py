@@ -7,7 +7,6 @@ from what their user has, so they are left as they are.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import structlog
 from pydantic import Field
 
 from backburner.core.errors import BackburnerError, NotFound
-from backburner.core.tool_policy import GrantMatch, ToolCall
+from backburner.core.tool_policy import COMMAND_TOOL, GrantMatch, ToolCall
 from backburner.ports import InterruptedCommand, Offer
 from backburner.tools.command_records import CommandRecord, left_behind
 from backburner.tools.define import Arguments, define_tool
@@ -42,8 +41,14 @@ def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
             lambda: obeyed.find(str(arguments.get("change"))).show_undo()
         )
 
-    offer = define_tool("undo_change", UndoChange, undo_change, grant_match=GrantMatch.NOTHING)
-    return replace(offer, preview=preview)
+    return define_tool(
+        "undo_change",
+        UndoChange,
+        undo_change,
+        preview=preview,
+        grant_match=GrantMatch.NOTHING,
+        belongs_to=COMMAND_TOOL,
+    )
 
 
 class InterruptedCommands:

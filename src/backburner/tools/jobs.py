@@ -1,9 +1,8 @@
 """Tools for jobs: work that an agent delegates."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,7 +16,6 @@ from backburner.core.validation import canonical_json
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
-from backburner.runs.retrying_store import with_retries
 from backburner.tools.define import Arguments, define_tool, describe_for_clients
 
 #: Of all results that one call returns; the gate passes no more.
@@ -119,16 +117,11 @@ def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     tools = _Tools(deps, origin)
-    output = define_tool(
-        "background_output", JobId, tools.output, free=True, read_only=True, outside=True
-    )
-    block = define_tool(
-        "background_block", WaitForJobs, tools.block, free=True, read_only=True, outside=True
-    )
+    reads: dict[str, Any] = {"free": True, "read_only": True, "outside": True, "waits": True}
     return (
         define_tool("background_task", StartJob, tools.start, free=True),
-        replace(output, waits=True),
-        replace(block, waits=True),
+        define_tool("background_output", JobId, tools.output, **reads),
+        define_tool("background_block", WaitForJobs, tools.block, **reads),
         define_tool("background_resume", ResumeJob, tools.resume, free=True),
         define_tool("background_cancel", JobSelector, tools.cancel, free=True),
         define_tool("background_list", ListJobs, tools.list, free=True, read_only=True),
@@ -138,7 +131,7 @@ def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        self._deps = with_retries(deps) if origin.turn else deps
+        self._deps = deps
         self._origin = origin
 
     async def start(self, arguments: StartJob) -> str:

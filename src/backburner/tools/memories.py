@@ -11,7 +11,6 @@ from backburner.actions.origin import Origin
 from backburner.core.conversation import Use
 from backburner.core.prompt import format_memories
 from backburner.ports import Offer
-from backburner.runs.retrying_store import with_retries
 from backburner.tools.define import Arguments, define_tool
 
 MEMORY_TOOLS = ("memory_set", "memory_search", "memory_delete")
@@ -56,7 +55,7 @@ def memory_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        self._deps = with_retries(deps) if origin.turn else deps
+        self._deps = deps
         self._origin = origin
 
     async def write(self, arguments: WriteMemory) -> str:

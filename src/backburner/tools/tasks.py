@@ -18,7 +18,6 @@ from backburner.core.transitions import Terms
 from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
-from backburner.runs.retrying_store import with_retries
 from backburner.tools import phrasing
 from backburner.tools.define import Arguments, define_tool, describe_for_clients
 
@@ -209,7 +208,7 @@ def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        self._deps = with_retries(deps) if origin.turn else deps
+        self._deps = deps
         self._origin = origin
 
     async def add(self, arguments: AddTask) -> str:

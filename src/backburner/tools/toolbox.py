@@ -10,6 +10,7 @@ from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import Offer
+from backburner.runs.retrying_store import with_retries
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
@@ -33,12 +34,12 @@ class Toolbox:
         return await self.deps.store.read(lambda tx: len(tx.accounts.page(limit=2)) > 1)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
-        origin = Origin.of(turn, conversation.uses)
+        deps, origin = with_retries(self.deps), Origin.of(turn, conversation.uses)
         offers = (
-            *conversation_offers(self.deps, turn),
-            *task_offers(self.deps, origin),
-            *memory_offers(self.deps, origin),
-            *job_offers(self.deps, origin),
+            *conversation_offers(deps, turn),
+            *task_offers(deps, origin),
+            *memory_offers(deps, origin),
+            *job_offers(deps, origin),
             *self.workspace(
                 turn.user_id,
                 CommandTerms(turn, tool_policy.choose_cage(conversation), self.has_others),

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from backburner.core.commands import Cage
 from backburner.core.errors import BackburnerError
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
-from backburner.core.tool_policy import GrantMatch, ToolCall
+from backburner.core.tool_policy import COMMAND_TOOL, GrantMatch, ToolCall
 from backburner.ports import (
     CommandBounds,
     CommandResult,
@@ -123,36 +123,34 @@ def workspace_offers(
     Changes to files that other programs obey are kept in another one.
     """
     tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, terms)
-    write_file = define_tool(
-        "write_file", WriteFile, tools.write_file, free=True, grant_match=GrantMatch.NOTHING
-    )
-    run_command = define_tool(
-        "run_command", RunCommand, tools.run_command, outside=True, grant_match=GrantMatch.COMMAND
-    )
     missing = shell.cage_missing
-    tool = replace(
-        run_command.tool, cage=None if missing else terms.cage, cage_missing=missing or ""
-    )
     return (
         define_tool(
             "read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True
         ),
-        replace(
-            write_file,
-            tool=replace(write_file.tool, guards_files=True),
+        define_tool(
+            "write_file",
+            WriteFile,
+            tools.write_file,
             preview=tools.preview_write,
+            free=True,
+            grant_match=GrantMatch.NOTHING,
+            guards_files=True,
         ),
         define_tool(
             "list_files", ListFiles, tools.list_files, free=True, read_only=True, outside=True
         ),
-        replace(run_command, tool=tool),
-        *(
-            replace(offer, tool=replace(offer.tool, belongs_to=run_command.tool.name))
-            for offer in (
-                replace(tools.keep_change_offer, preview=tools.preview_change),
-                undo_change_offer(tools.obeyed),
-            )
+        define_tool(
+            COMMAND_TOOL,
+            RunCommand,
+            tools.run_command,
+            outside=True,
+            grant_match=GrantMatch.COMMAND,
+            cage=None if missing else terms.cage,
+            cage_missing=missing or "",
         ),
+        tools.keep_change_offer,
+        undo_change_offer(tools.obeyed),
         define_tool(
             "fetch_url",
             FetchUrl,
@@ -172,7 +170,12 @@ class _Workspace:
         self._folder = obeyed.folder
         self._terms = terms
         self.keep_change_offer = define_tool(
-            "keep_change", KeepChange, self.keep_change, grant_match=GrantMatch.NOTHING
+            "keep_change",
+            KeepChange,
+            self.keep_change,
+            preview=self.preview_change,
+            grant_match=GrantMatch.NOTHING,
+            belongs_to=COMMAND_TOOL,
         )
         self._shell = shell
         self._network = network

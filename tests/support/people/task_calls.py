@@ -6,6 +6,7 @@ from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation
 from backburner.core.run import RunKind, Turn
 from backburner.ports import Claimer, ToolResult
+from backburner.runs.retrying_store import with_retries
 from backburner.store import tables
 from backburner.tools.tasks import task_offers
 from support.doubles.engine import Call
@@ -36,7 +37,8 @@ async def tell(stage: Stage, chat: Conversation, name: str, /, **arguments: Any)
 
 
 async def call(stage: Stage, origin: Origin, name: str, /, **arguments: Any) -> ToolResult:
-    (offer,) = (one for one in task_offers(stage.deps, origin) if one.tool.name == name)
+    deps = with_retries(stage.deps) if origin.turn else stage.deps
+    (offer,) = (one for one in task_offers(deps, origin) if one.tool.name == name)
     return await offer.run(arguments)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation
 from backburner.core.run import RunKind, Turn
+from backburner.core.transitions import start_chat
 from backburner.ports import ToolResult
 from backburner.store.db import Database
-from backburner.tools.conversation import conversation_offers
 from backburner.tools.toolbox import Toolbox
 from support.doubles.engine import Call, Say, ScriptedEngine
 from support.stage.stage import Stage
@@ -52,6 +52,10 @@ async def reply_turn(stage: Stage, chat: Conversation) -> Turn:
 
 
 async def call(stage: Stage, turn: Turn, name: str, **arguments: Any) -> ToolResult:
-    offers = conversation_offers(stage.deps, turn)
+    # Not loaded: the next transaction is that of the tool, and may be one that is to fail.
+    chat = start_chat(
+        turn.conversation_id, turn.user_id, now=stage.database.clock()[0]
+    ).conversation
+    offers = await Toolbox(stage.deps).offers(turn, chat)
     (offer,) = (one for one in offers if one.tool.name == name)
     return await offer.run(arguments)
