@@ -23,7 +23,9 @@ ALL = frozenset(
     C-resume C-resume-only-completed C-resume-concurrent C-resume-expired C-resume-count
     C-block C-list C-block-done C-block-timeout C-block-resume C-events C-mcp Z-ask
     Z-approve Z-allowance Z-connections Z-context Z-honest Z-receipts Z-first Z-inbox
-    Z-grants Z-model-key Z-setup Z-away Z-remind Z-everything-off Z-mine
+    Z-grants Z-model-key Z-setup Z-away Z-remind Z-everything-off Z-mine B-folder
+    B-signed-in B-now B-asked-how B-chat-anywhere C-agents C-long Z-model-change Z-zone
+    Z-cli-whole Z-elicit Z-import Z-attach Z-push Z-quiet Z-conditions
     """.split()
 )
 
@@ -40,6 +42,22 @@ PENDING = frozenset(
     B-events
     B-multichannel
     Z-connections
+    B-folder
+    B-signed-in
+    B-now
+    B-asked-how
+    B-chat-anywhere
+    C-agents
+    C-long
+    Z-model-change
+    Z-zone
+    Z-cli-whole
+    Z-elicit
+    Z-import
+    Z-attach
+    Z-push
+    Z-quiet
+    Z-conditions
     """.split()
 )
 
