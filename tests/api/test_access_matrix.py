@@ -45,6 +45,8 @@ PATHS = {
     "/api/export": {"get": READ},
     "/api/audit": {"get": OPERATE},
     "/api/me/audit": {"get": READ},
+    "/api/folders": {"get": READ, "post": APPROVE, "delete": APPROVE},
+    "/api/folders/accept": {"post": APPROVE},
     "/api/grants": {"get": READ},
     "/api/grants/{grant_id}": {"delete": WRITE},
     "/api/invitations": {"get": OPERATE, "post": OPERATE},

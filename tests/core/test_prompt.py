@@ -32,6 +32,7 @@ from backburner.core.prompt import (
     TRUNCATION_MARK,
     for_background,
     for_continuation,
+    for_folder,
     for_repair,
     for_reply,
     prepend_interrupted_calls,
@@ -455,3 +456,12 @@ def test_a_continuation_contains_what_is_new_and_nothing_twice(kind: RunKind) ->
     assert "The user says" not in without
     assert "The user says: Hello." in output
     assert ("How to end" in output) == (kind is RunKind.BACKGROUND)
+
+
+def test_the_folder_of_an_agent_is_described_with_what_its_user_has_accepted() -> None:
+    text = for_folder("/srv/app", {"AGENTS.md": "Test first.\n"}, read_only=False)
+    bare = for_folder("/srv/app", {}, read_only=True)
+
+    assert "/srv/app (read and write)" in text
+    assert "AGENTS.md in it, which the user has accepted:\nTest first." in text
+    assert bare.endswith("Commands and file tools work in the folder /srv/app (read only).")

@@ -44,6 +44,7 @@ from backburner.core.tool_policy import Grant, Tool, ToolCall
 from backburner.core.transitions import Brief, Step
 from backburner.core.transitions.step import system_message
 from backburner.core.work.discovery import Presence
+from backburner.core.work.folders import Folder
 from backburner.core.work.views import WorkSummary
 from backburner.ports import (
     Claim,
@@ -115,6 +116,7 @@ GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
 OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
 SINGLE_USE = replace(GRANT, id=GrantId("g_once"), call="digest")
 CALL = ToolCall(Tool(server="s", name="t", definition="d"), {})
+FOLDER = Folder(path="/srv/app", machine="", machine_name="", read_only=False, created_at=NOON)
 MEMORY = NewMemory(key="key", text="text")
 COST = Cost(Amount(1, 1), priced=True)
 ALLOWANCE = Allowance(AllowanceScope.CONVERSATION, 1, 1)
@@ -197,6 +199,13 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "conversations.delete": lambda tx, me, home: tx.conversations.delete(me, home.kept.id),
     "conversations.update": lambda tx, me, home: tx.conversations.update(kept_by(me, home)),
+    "folders.find": lambda tx, me, _: tx.folders.find(me, FOLDER.path, FOLDER.machine),
+    "folders.holders": lambda tx, me, _: tx.folders.holders(me),
+    "folders.list": lambda tx, me, _: tx.folders.list(me),
+    "folders.mark_reported": lambda tx, me, _: tx.folders.mark_reported(
+        me, FOLDER.for_work, "digest"
+    ),
+    "folders.remove": lambda tx, me, _: tx.folders.remove(me, FOLDER.path, FOLDER.machine),
     "grants.give": lambda tx, me, home: tx.grants.give(me, home.kept.id, [GRANT]),
     "grants.end_unused": lambda tx, me, home: tx.grants.end_unused(me, home.kept.id),
     "grants.given": lambda tx, me, home: tx.grants.given(me, home.kept.id),
@@ -408,6 +417,7 @@ OF_THEIR_OWN: dict[str, Attempt] = {
     "stored_responses.reserve": lambda tx, me, _: tx.stored_responses.reserve(
         me, "key", "request", now=NOON
     ),
+    "folders.put": lambda tx, me, _: tx.folders.put(me, FOLDER),
     "memories.put": lambda tx, me, _: tx.memories.put(me, MEMORY),
     "spending.add": lambda tx, me, home: tx.spending.add(
         turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"]
@@ -495,7 +505,7 @@ def furnish(scene: Scene) -> Home:
     scene.hand_back(idle, after=None)
     scene.change(idle.conversation, transitions.pause_for_allowance)
     kept, queued = _queued_task(scene)
-    held, stopping = _begin(scene), _begin(scene)
+    held, stopping = _begin(scene, folder=FOLDER.for_work), _begin(scene)
     scene.run(lambda tx: tx.sessions.append(held.turn, "s", ["entry"]))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
@@ -605,8 +615,8 @@ def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
     return calls
 
 
-def _begin(scene: Scene) -> Claim:
-    scene.task()
+def _begin(scene: Scene, **brief: Any) -> Claim:
+    scene.task(**brief)
     return scene.begin_work()
 
 

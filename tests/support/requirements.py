@@ -42,7 +42,6 @@ PENDING = frozenset(
     B-events
     B-multichannel
     Z-connections
-    B-folder
     B-signed-in
     B-now
     B-asked-how

@@ -369,10 +369,10 @@ def test_snapshots_that_no_record_needs_are_removed(house: House) -> None:
         record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE).remove()
 
     assert house.records() == ["before", "command"]
-    assert first.read() == (ALONE.turn, LINE, Snapshot())
+    assert first.read() == (ALONE.turn, LINE, Snapshot(), None)
     first.release()
     (found,) = left_behind(house.kept)
-    assert found.read() == (ALONE.turn, LINE, Snapshot())
+    assert found.read() == (ALONE.turn, LINE, Snapshot(), None)
     found.remove()
     record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE).remove()
     assert house.records() == ["before"]
@@ -410,7 +410,7 @@ def test_a_record_keeps_everything_that_was_there(house: House) -> None:
 
     record = record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE)
 
-    assert record.read() == (ALONE.turn, LINE, before)
+    assert record.read() == (ALONE.turn, LINE, before, None)
     assert len(before.files) == 2
     assert before.repositories == {".git"}
     digests = {Snapshot().digest(), before.digest()}

@@ -1,12 +1,12 @@
 """Read-only lists and details of a user's own data, with pagination."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from backburner.actions.deps import Deps
-from backburner.core.conversation import Message
+from backburner.core.conversation import Conversation, Message, Status
 from backburner.core.ids import ConversationId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.run import Run
@@ -38,6 +38,8 @@ class DisplayContext:
 
     now: datetime
     zone: str
+    #: Why conversations wait whose work is due.
+    waits: Mapping[ConversationId, str] = field(default_factory=dict)
 
 
 async def conversations(
@@ -45,7 +47,8 @@ async def conversations(
 ) -> tuple[Page[ConversationRow], DisplayContext]:
     def work(tx: Tx) -> tuple[Page[ConversationRow], DisplayContext]:
         page = tx.browse.conversations(user, filters, after, limit=limit)
-        return Page(page.conversations, page.next_key), _display_context(tx, user)
+        shown = _display_context(tx, deps, user, page.conversations)
+        return Page(page.conversations, page.next_key), shown
 
     return await deps.store.read(work)
 
@@ -53,9 +56,11 @@ async def conversations(
 async def conversation(
     deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
-    return await deps.store.read(
-        lambda tx: (tx.browse.conversation(user, conversation_id), _display_context(tx, user))
-    )
+    def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
+        row = tx.browse.conversation(user, conversation_id)
+        return row, _display_context(tx, deps, user, [row])
+
+    return await deps.store.read(work)
 
 
 async def messages(
@@ -132,8 +137,37 @@ async def gauges(deps: Deps) -> Gauges:
     return await deps.store.read(lambda tx: tx.browse.gauges(now=tx.now))
 
 
-def _display_context(tx: Tx, user: UserId) -> DisplayContext:
-    return DisplayContext(tx.now, tx.users.load(user).zone)
+def _display_context(
+    tx: Tx, deps: Deps, user: UserId, rows: Sequence[ConversationRow]
+) -> DisplayContext:
+    waits = _explain_waits(tx, deps, user, [row.conversation for row in rows])
+    return DisplayContext(tx.now, tx.users.load(user).zone, waits)
+
+
+def _explain_waits(
+    tx: Tx, deps: Deps, user: UserId, conversations: Sequence[Conversation]
+) -> Mapping[ConversationId, str]:
+    """Say of which conversations the work is due, and waits for a folder or its machine."""
+    due = [
+        (one.id, folder)
+        for one in conversations
+        if (folder := one.folder) is not None and _is_due(one, tx.now)
+    ]
+    holders = tx.folders.holders(user) if due else {}
+    waits = dict[ConversationId, str]()
+    for conversation_id, folder in due:
+        holder = holders.get((folder.path, folder.machine))
+        if folder.machine not in ("", deps.folders.machine):
+            waits[conversation_id] = f"The machine that has {folder.path}."
+        elif holder not in (None, conversation_id) and not folder.read_only:
+            waits[conversation_id] = f"The folder {folder.path}: {holder} works in it."
+    return waits
+
+
+def _is_due(conversation: Conversation, now: datetime) -> bool:
+    next_run_at = conversation.next_run_at
+    is_background = conversation.status is Status.BACKGROUND
+    return is_background and next_run_at is not None and next_run_at <= now
 
 
 def make_page(rows: Sequence[T], limit: int, key_of: Callable[[T], PageKey]) -> Page[T]:

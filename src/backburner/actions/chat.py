@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
+from backburner.actions.work import folders
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation, Message, MessageRole, Source, Uses
@@ -38,14 +39,16 @@ async def start(
     *,
     profile: str | None = None,
     title: str = "",
+    folder: str | None = None,
     uses: Uses = None,
 ) -> Conversation:
-    """Start a chat, optionally with its first message."""
+    """Start a chat, optionally with its first message, and in one of the user's folders."""
 
     def work(tx: Tx) -> Conversation:
         started = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(started, title).conversation if title else started
-        asked = replace(named, requested_profile=profile, uses=uses)
+        place = folders.choose(tx, deps, user, folder, here=None, uses=uses)
+        asked = replace(named, requested_profile=profile, folder=place, uses=uses)
         chat = routing.assign(asked, deps.routes)
         step = Step(conversation=chat)
         if text is not None:

@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import IO
 
 from backburner.core.allowance import Allowance, Amount, Price
-from backburner.core.errors import Conflict
+from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
 from backburner.core.routing import NO_ROUTES, Routes
+from backburner.core.work.folders import ForbiddenPlaces
 from backburner.ports import (
     Bus,
     Channel,
@@ -18,6 +19,7 @@ from backburner.ports import (
     DraftEvent,
     DraftListener,
     Engine,
+    FolderContent,
     InterruptedCommand,
     ReplyDraft,
     Store,
@@ -57,6 +59,28 @@ class DiscoverySettings:
     @property
     def required_idle(self) -> timedelta | None:
         return self.quiet_period if self.allowed else None
+
+
+async def no_folder(path: str) -> FolderContent:
+    raise NotFound(f"There is no folder {path}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRules:
+    """The folders that conversations may work in on this machine."""
+
+    #: The id of this machine, and its name.
+    machine: str = ""
+    machine_name: str = ""
+    #: Whether the local command line may add folders.
+    may_be_added: bool = False
+    #: Folders that the settings give to each account; `{login}` stands for its login.
+    templates: tuple[str, ...] = ()
+    #: All machines share those.
+    is_shared: bool = False
+    forbidden: ForbiddenPlaces = field(default_factory=ForbiddenPlaces)
+    #: Finds a folder and reads its instructions. Raises `NotFound` or `NotAllowed`.
+    read: Callable[[str], Awaitable[FolderContent]] = no_folder
 
 
 async def no_repository(_user: UserId) -> str:
@@ -123,6 +147,7 @@ class Deps:
     #: Finds the price of a model; None if it is unknown.
     price_of: Callable[[str], Price | None] = no_price
     discovery: DiscoverySettings = DiscoverySettings()
+    folders: FolderRules = FolderRules()
     #: Describes the git repository in a user's workspace; empty: there is none.
     describe_repository: Callable[[UserId], Awaitable[str]] = no_repository
     #: Deletes the files of a user on this machine.

@@ -10,6 +10,7 @@ from backburner.actions.deps import Deps, DiscoverySettings, Limits
 from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
 from backburner.app.folder import remove_folders
+from backburner.app.folders import folder_rules
 from backburner.app.machines import Machines, NoTools
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import AllowanceScope, parse_limit
@@ -90,6 +91,7 @@ def build(
             every=settings.discovery_interval,
             quiet_period=settings.idle_threshold,
         ),
+        folders=folder_rules(settings),
         describe_repository=machines.repository,
         remove_files=partial(remove_folders, (settings.workspaces, settings.kept_changes)),
         interrupted_commands=InterruptedCommands(settings.workspaces, settings.kept_changes).take,

@@ -1,8 +1,10 @@
 """Builds the machines that the settings ask for: engines, shell, network, channels."""
 
+import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from backburner.actions.deps import no_repository
 from backburner.app.engines import build_engine, closer
@@ -19,6 +21,7 @@ from backburner.process.confinement import confine_to
 from backburner.process.memory import free_memory
 from backburner.process.shell import ConfinedShell
 from backburner.settings import Settings
+from backburner.tools.interrupted_commands import KEPT_OF_FOLDER
 from backburner.tools.toolbox import no_workspace
 from backburner.tools.workspace import CommandTerms, workspace_offers
 
@@ -111,9 +114,11 @@ def _workspaces(
     network = LateNetwork(allow=settings.private_networks)
 
     def offers(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
-        all_offers = workspace_offers(
-            settings.workspaces / user, settings.kept_changes / user, shell, network, terms
-        )
+        folder, kept = settings.workspaces / user, settings.kept_changes / user
+        if terms.folder is not None:
+            folder = Path(terms.folder.path)
+            kept /= f"{KEPT_OF_FOLDER}{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+        all_offers = workspace_offers(folder, kept, shell, network, terms)
         if settings.commands == "off":
             return [offer for offer in all_offers if offer.tool.name != COMMAND_TOOL]
         return all_offers

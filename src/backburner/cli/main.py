@@ -34,6 +34,7 @@ GROUPS = {
         "run-now": "Run background work now.",
         "cancel": "Cancel background work permanently.",
         "discovery": "Turn discovery on or off.",
+        "folders": "Manage the folders that agents may work in.",
     },
     "Answer": {
         "questions": "List open questions, or show one.",
@@ -67,6 +68,7 @@ MODULES = {
     "up": "serve",
     "worker": "serve",
     "away": "status",
+    "folders": "work.folders",
     "runs": "conversations",
     "stop": "say",
     "reject": "approve",

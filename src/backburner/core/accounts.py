@@ -82,6 +82,11 @@ class Caller:
         return is_direct(self.kind, self.name)
 
     @property
+    def is_local_client(self) -> bool:
+        """Whether it is the command line of the machine that the server runs on."""
+        return self.kind is CredentialKind.TOKEN and self.name == LOCAL_CLIENT_NAME
+
+    @property
     def work_uses(self) -> Uses:
         """The user's things that work started by this caller may use."""
         return None if self.is_direct else self.uses

@@ -73,6 +73,7 @@ class Use(StrEnum):
     """Something of the user's that work may use."""
 
     MEMORIES = "memories"
+    FOLDERS = "folders"
 
 
 #: What of the user's work is restricted to; None for everything.
@@ -118,6 +119,16 @@ class Destination:
 
     channel: str
     target: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """The folder in which a conversation works; `core.work.folders` has those of a user."""
+
+    path: str
+    #: The id of its machine; empty: all machines share it.
+    machine: str = ""
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +188,8 @@ class Conversation:
     max_runs: int | None = None
     last_run_at: datetime | None = None
     run_timeout: timedelta | None = None
+    #: Where its commands and file tools work; None for the private workspace of the user.
+    folder: WorkFolder | None = None
     #: The tools it is restricted to; None for all of the user's tools.
     tools: tuple[str, ...] | None = None
     #: Restricted in work that a token handed out, and in all below it.

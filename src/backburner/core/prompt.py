@@ -138,6 +138,15 @@ def prepend_memories(memories: Iterable[Memory], text: str, *, surroundings: str
     return "\n\n".join(part for part in parts if part)
 
 
+def for_folder(path: str, instructions: Mapping[str, str], *, read_only: bool) -> str:
+    """Describe the folder that the agent works in, with the instructions of its owner for it."""
+    use = "read only" if read_only else "read and write"
+    parts = [f"Commands and file tools work in the folder {path} ({use})."]
+    for name, text in instructions.items():
+        parts.append(f"{name} in it, which the user has accepted:\n{text.strip()}")
+    return _section("Folder", "\n\n".join(parts))
+
+
 def prepend_job_summary(job_summary: str, text: str) -> str:
     return f"{_section(AWAITED_JOBS_TITLE, job_summary)}\n\n{text}" if job_summary else text
 

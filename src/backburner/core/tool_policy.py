@@ -153,8 +153,13 @@ def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:
 
 
 def choose_cage(conversation: Conversation) -> Cage:
-    """Return what the commands of a conversation can use: to read only if its agent only reads."""
+    """Return what the commands of a conversation can use.
+
+    To read only, if its folder was added so, or if its agent only reads.
+    """
     allowed = allowed_tools(conversation)
+    if conversation.folder is not None and conversation.folder.read_only:
+        return Cage.LOOK
     return Cage.WORK if allowed is None or WRITING_TOOL in allowed else Cage.LOOK
 
 

@@ -45,6 +45,7 @@ from backburner.ports.machines import MAX_SHOWN_CHARS as MAX_SHOWN_CHARS
 from backburner.ports.machines import Channel as Channel
 from backburner.ports.machines import CommandBounds as CommandBounds
 from backburner.ports.machines import CommandResult as CommandResult
+from backburner.ports.machines import FolderContent as FolderContent
 from backburner.ports.machines import InterruptedCommand as InterruptedCommand
 from backburner.ports.machines import Launcher as Launcher
 from backburner.ports.machines import Network as Network

@@ -1,6 +1,6 @@
 """Channels, commands, the network and child processes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ class Launcher(Protocol):
         keep: Iterable[str],
         writable: Sequence[Path],
         limit_report: Path,
+        readable: Sequence[Path] = (),
     ) -> None:
         """Write a wrapper script for a program that ends with all its child processes.
 
@@ -76,6 +77,16 @@ class InterruptedCommand:
     line: str
     #: A call for each file that puts it back, with the difference since the command began.
     calls: Sequence[tuple[ToolCall, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderContent:
+    """A folder on this machine, and the instructions for agents in it."""
+
+    #: Without links.
+    path: str
+    #: By file.
+    instructions: Mapping[str, str]
 
 
 class Shell(Protocol):

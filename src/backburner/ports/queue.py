@@ -49,6 +49,8 @@ class Claimer:
     default_profile: str = ""
     #: Users whose rows were found locked a moment ago.
     passed_over: tuple[UserId, ...] = ()
+    #: The id of its machine: work in folders of other machines is left to them.
+    machine: str = ""
     #: How long a user must be inactive before discovery runs; None: discovery is off.
     discovery_quiet_period: timedelta | None = None
 

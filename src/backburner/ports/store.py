@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
-from backburner.core.conversation import Conversation, Message
+from backburner.core.conversation import Conversation, Message, WorkFolder
 from backburner.core.ids import CallId, ConversationId, GrantId, NoticeId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.question import Purpose, Question
@@ -19,6 +19,7 @@ from backburner.core.run import Item, Run, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
+from backburner.core.work.folders import Folder
 from backburner.ports.accounts import (
     Accounts,
     Audit,
@@ -95,6 +96,23 @@ class Memories(Protocol):
 
     def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
         """Find memories with any of the whole words, best first, then the newest trusted ones."""
+
+
+class Folders(Protocol):
+    def list(self, user: UserId) -> Sequence[Folder]: ...
+    def find(self, user: UserId, path: str, machine: str) -> Folder | None: ...
+    def put(self, user: UserId, folder: Folder) -> None:
+        """Add a folder, or replace it; its conversations then write in it or only read."""
+
+    def remove(self, user: UserId, path: str, machine: str) -> None: ...
+    def mark_reported(self, user: UserId, folder: WorkFolder, digest: str) -> None:
+        """Record that the user was told about changed instructions with this digest."""
+
+    def holders(self, user: UserId) -> Mapping[tuple[str, str], ConversationId]:
+        """Return the conversations whose runs write now, by folder and machine."""
+
+    def wanted_for_replies(self) -> frozenset[tuple[UserId, str, str]]:
+        """Return owner, path and machine of the folders that waiting replies write in."""
 
 
 class Conversations(Protocol):
@@ -286,6 +304,8 @@ class Tx(Protocol):
     def discovery(self) -> Discovery: ...
     @property
     def events(self) -> Events: ...
+    @property
+    def folders(self) -> Folders: ...
     @property
     def grants(self) -> Grants: ...
     @property

@@ -42,8 +42,9 @@ class CleanLauncher:
         keep: Iterable[str],
         writable: Sequence[Path],
         limit_report: Path,
+        readable: Sequence[Path] = (),
     ) -> None:
-        readable = (program, *self.readable)
+        readable = (program, *self.readable, *readable)
         confinement = None
         if self.confined:
             confinement = confine_to(*writable, readable=readable, sees_processes=False)

@@ -39,6 +39,7 @@ from backburner.runs import finish
 from backburner.runs.budget import Budget
 from backburner.runs.finish import RunResult
 from backburner.runs.prepare import SESSION_LOST, PreparedRun
+from backburner.runs.project import describe_project
 from backburner.runs.retrying_store import with_retries
 from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
@@ -68,6 +69,8 @@ class RunAttempt:
     tools: Sequence[Offer] = ()
     #: The inbox items that the prompt is about.
     shown: Sequence[Item] = ()
+    #: The folder that it works in, with its instructions.
+    project: str = ""
     #: Discovery only: the user's recent messages, tasks and repository.
     surroundings: str = ""
     session_id: str | None = None
@@ -270,6 +273,7 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
     """Do the agent's turn, in its session if that still exists; None: it was asked to stop."""
     conversation = prepared.conversation
     attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, conversation)
+    attempt.project = await describe_project(attempt.deps, conversation)
     if conversation.kind is Kind.DISCOVERY:
         attempt.surroundings = await _look_around(attempt.deps, prepared)
     attempt.session_id = None if prepared.session is None else prepared.session.id
@@ -397,7 +401,10 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             zone=prepared.zone,
             fresh=fresh,
         )
-    return _prepend(attempt, prepared, prompt.prepend_job_summary(_awaited_jobs(prepared), text))
+    text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)
+    if fresh and attempt.project:
+        text = f"{attempt.project}\n\n{text}"
+    return _prepend(attempt, prepared, text)
 
 
 def _prepend(attempt: RunAttempt, prepared: PreparedRun, text: str) -> str:

@@ -41,6 +41,7 @@ from backburner.settings.values import (
     File,
     Folder,
     Folders,
+    FolderTemplates,
     Host,
     Limit,
     LogFormat,
@@ -154,6 +155,14 @@ class Settings(BaseSettings):
     workspace: Annotated[Folder | None, Takes("a folder")] = Field(
         default=None,
         description="Folder for the workspaces of users. Default: `workspaces` in the data folder.",
+    )
+    folders: FolderTemplates = Field(
+        default=(),
+        description="Folders in which the conversations of each account may work; `{login}` stands"
+        " for the login. With SQLite and one account, `backburner folders` adds more.",
+    )
+    folders_shared: Switch = Field(
+        default=False, description="Whether all machines have the same `folders`."
     )
     commands: Commands = Field(
         default="confined",

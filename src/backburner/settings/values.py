@@ -64,6 +64,13 @@ def _check_folder(path: Path) -> Path:
     return absolute(path)
 
 
+def _check_folder_template(path: str) -> str:
+    plain = path.replace("{login}", "login")
+    if not plain.startswith("/") or plain != os.path.normpath(plain) or "{" in plain:
+        raise ValueError("use absolute paths, with {login} for the login of the account")
+    return path
+
+
 def is_loopback(host: str) -> bool:
     return host == "localhost" or ip_address(host).is_loopback
 
@@ -229,6 +236,10 @@ Commands = Annotated[Literal["confined", "unconfined", "off"], Takes("confined, 
 Folders = Annotated[
     tuple[Annotated[Path, BeforeValidator(_refuse_empty_path), AfterValidator(_check_folder)], ...],
     Takes("a list of folders"),
+]
+FolderTemplates = Annotated[
+    tuple[Annotated[str, AfterValidator(_check_folder_template)], ...],
+    Takes("a list of folders such as /srv/{login}"),
 ]
 VariableNames = Annotated[
     tuple[Annotated[str, AfterValidator(_check_variable_name)], ...],

@@ -23,6 +23,8 @@ DISK_FULL = "The disk is full."
 LOCKED = "Another transaction has locked this for too long."
 #: How an operator ends a full disk.
 FREE_SPACE = "Free some space: nothing can be saved until then."
+#: The index by which only one run at a time writes in a folder.
+FOLDER_IN_USE = "uq_conversations_folder_in_use"
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
 _DISK_FULL, _LOCK_TIMEOUT, _READ_ONLY = "53100", "55P03", "25006"
 #: Of this process, or of the system.
@@ -32,7 +34,13 @@ _log = structlog.get_logger(__name__)
 
 
 def is_retryable(error: DBAPIError) -> bool:
-    return _state(error) in (_SERIALIZATION, _DEADLOCK)
+    return _state(error) in (_SERIALIZATION, _DEADLOCK) or _is_folder_taken(error)
+
+
+def _is_folder_taken(error: DBAPIError) -> bool:
+    """See whether another claim has just taken a turn in the same folder."""
+    diagnosis = getattr(error.orig, "diag", None)
+    return getattr(diagnosis, "constraint_name", None) == FOLDER_IN_USE
 
 
 def is_connection_lost(error: DBAPIError) -> bool:

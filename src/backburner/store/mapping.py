@@ -23,6 +23,7 @@ from backburner.core.conversation import (
     State,
     Status,
     Use,
+    WorkFolder,
 )
 from backburner.core.ids import ConversationId, ItemId, MessageId, QuestionId, RunId
 from backburner.core.question import Purpose, Question, QuestionType
@@ -47,7 +48,16 @@ _PLAIN = tuple(
     if field.name
     not in (
         *("kind", "status", "created_by", "schedule", "pause_reason", "state", "questions"),
-        *("session", "ended_as", "tools", "uses", "on_repeated_failure", "notify", "reports_to"),
+        *(
+            "folder",
+            "session",
+            "ended_as",
+            "tools",
+            "uses",
+            "on_repeated_failure",
+            "notify",
+            "reports_to",
+        ),
     )
 )
 
@@ -56,6 +66,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
     """Return the columns of a conversation, without its turn and its questions."""
     row = {name: getattr(conversation, name) for name in _PLAIN}
     schedule, session = conversation.schedule, conversation.session
+    folder = conversation.folder
     row |= {
         "kind": conversation.kind.value,
         "status": conversation.status.value,
@@ -66,6 +77,9 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "context": dump(conversation.state.context),
         "step": conversation.state.step,
         "data": dump(conversation.state.data),
+        "folder": folder and folder.path,
+        "folder_machine": folder and folder.machine,
+        "folder_read_only": folder is not None and folder.read_only,
         "session_profile": session and session.profile,
         "session_id": session and session.id,
         "session_tokens": session.tokens if session else 0,
@@ -92,6 +106,7 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         pause_reason=values["pause_reason"] and PauseReason(values["pause_reason"]),
         state=State(load(values["context"]), values["step"], load(values["data"])),
         questions=questions,
+        folder=_to_folder(values),
         session=_to_session(values),
         ended_as=values["ended_as"] and EndedAs(values["ended_as"]),
         tools=None if values["tools"] is None else tuple(json.loads(values["tools"])),
@@ -107,6 +122,13 @@ def _to_session(values: RowMapping) -> Session | None:
     if profile is None:
         return None
     return Session(profile, values["session_id"], values["session_tokens"])
+
+
+def _to_folder(values: RowMapping) -> WorkFolder | None:
+    path = values["folder"]
+    if path is None:
+        return None
+    return WorkFolder(path, values["folder_machine"], values["folder_read_only"])
 
 
 def to_message(row: Row[Any]) -> Message:

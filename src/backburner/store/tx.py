@@ -20,6 +20,7 @@ from backburner.store.queue.claims import Queue
 from backburner.store.queue.outages import Outages
 from backburner.store.queue.turns import Turns
 from backburner.store.records.conversations import Conversations
+from backburner.store.records.folders import Folders
 from backburner.store.records.grants import Grants
 from backburner.store.records.idempotency import StoredResponses
 from backburner.store.records.inbox import Inbox
@@ -42,6 +43,7 @@ class Tx(Context):
     credentials = cached_property(Credentials)
     deliveries = cached_property(Deliveries)
     discovery = cached_property(Discovery)
+    folders = cached_property(Folders)
     grants = cached_property(Grants)
     inbox = cached_property(Inbox)
     jobs = cached_property(Jobs)

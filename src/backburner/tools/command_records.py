@@ -46,13 +46,17 @@ class CommandRecord:
         #: Runs by itself once nobody refers to this: a cancelled call forgets it.
         self.release = weakref.finalize(self, os.close, descriptor)
 
-    def read(self) -> tuple[Turn, str, Snapshot]:
-        """Return whose command it was, its line, and what was there before it."""
+    def read(self) -> tuple[Turn, str, Snapshot, Path | None]:
+        """Return whose command it was, its line, what was there before it, and its folder.
+
+        None stands for the private workspace.
+        """
         value = json.loads(read_private(self.file))
         user, conversation, run, epoch, kind = value["turn"]
         turn = Turn(UserId(user), ConversationId(conversation), RunId(run), epoch, RunKind(kind))
         before = read_private(self.file.with_name(value["before"]))
-        return turn, value["line"], Snapshot.from_json(before)
+        folder = Path(value["folder"]) if "folder" in value else None
+        return turn, value["line"], Snapshot.from_json(before), folder
 
     def remove(self) -> None:
         self.file.unlink(missing_ok=True)
@@ -65,15 +69,21 @@ class FolderInUse(Conflict):
 
 
 def record_command(
-    kept: Path, scan: Callable[[], Snapshot], turn: Turn, line: str, *, network: bool = False
+    kept: Path,
+    scan: Callable[[], Snapshot],
+    turn: Turn,
+    line: str,
+    *,
+    network: bool = False,
+    folder: str | None = None,
 ) -> CommandRecord:
     """Write the record of a command, and wait until it is on the disk.
 
     While other commands run, what was there before the first of them counts: what is there now may
     be theirs. Programs of a command with the network would obey it too, so it runs apart from those
-    without.
+    without. `folder` is where it runs, unless in the private workspace.
     """
-    with lock_records(kept) as folder:
+    with lock_records(kept) as records:
         running = _find_running(kept)
         if any(other.get("network", False) != network for other in running):
             raise _run_apart(network=network)
@@ -85,13 +95,14 @@ def record_command(
                 file.unlink(missing_ok=True)
             before = scan()
             name = f"before-{before.digest()}.json"
-        if stat_entry(folder, name) is None:
+        if stat_entry(records, name) is None:
             _remove_unused(kept)
-            replace_file(folder, name, before.to_json().encode(), 0o600)
+            replace_file(records, name, before.to_json().encode(), 0o600)
         content = {"turn": astuple(turn), "line": line, "before": name, "network": network}
+        content |= {"folder": folder} if folder else {}
         file = kept / f"command-{secrets.token_hex(8)}.json"
         record = _write(file, json.dumps(content), before)
-        os.fsync(folder)
+        os.fsync(records)
     return record
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-from backburner.core.errors import BadRequest, NotAllowed, TooLarge
+from backburner.core.errors import BadRequest, NotAllowed, NotFound, TooLarge
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.validation import check_text
 from backburner.ports import MAX_SHOWN_CHARS
@@ -31,6 +31,13 @@ def read_lines(folder: Path, path: str, *, offset: int, limit: int) -> str:
             raise BadRequest(f"{path} is not text.", hint="Inspect it with run_command.")
         file.seek(0)
         return _excerpt(file, offset, limit)
+
+
+def read_start(folder: Path, path: str, *, limit: int) -> str:
+    """Return the start of a text file; empty if there is none, or it leads out of the folder."""
+    with suppress(BadRequest, NotAllowed, NotFound), _open(folder, path) as file:
+        return file.read(4 * limit).decode(errors="replace")[:limit]
+    return ""
 
 
 class WriteGuard(Protocol):

@@ -21,6 +21,9 @@ from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import regain_rights
 from backburner.tools.obeyed_files import ObeyedFiles
 
+#: Begins the name of what is kept of one of the user's own folders.
+KEPT_OF_FOLDER = "folder-"
+
 _log = structlog.get_logger(__name__)
 
 
@@ -75,7 +78,8 @@ class InterruptedCommands:
 
     def _find(self) -> Sequence[CommandRecord]:
         regain_rights(self._kept)
-        folders = self._kept.iterdir() if self._kept.exists() else ()
+        kept = list(self._kept.iterdir()) if self._kept.exists() else []
+        folders = [*kept, *(one for user in kept for one in user.glob(f"{KEPT_OF_FOLDER}*"))]
         found = list[CommandRecord]()
         for folder in folders:
             # What is wrong with one holds up no other one.
@@ -100,11 +104,11 @@ class InterruptedCommands:
 
     def _compare(self, record: CommandRecord) -> InterruptedCommand | None:
         try:
-            turn, line, before = record.read()
+            turn, line, before, folder = record.read()
         except (FileNotFoundError, ValueError, LookupError) as error:
             _log.warning("command_record.unreadable", file=str(record.file), error=repr(error))
             return None
-        obeyed = ObeyedFiles(self._workspaces / turn.user_id, self._kept / turn.user_id)
+        obeyed = ObeyedFiles(folder or self._workspaces / turn.user_id, record.file.parent)
         tool = undo_change_offer(obeyed).tool
         calls = []
         with suppress(NotFound):

@@ -15,6 +15,7 @@ from backburner.actions.work.tasks import NewTask
 from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.schedule import AfterCondition
 from backburner.core.transitions import Terms
+from backburner.core.work.folders import MAX_PATH_CHARS
 from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
@@ -95,9 +96,16 @@ class AddTask(TaskSchedule):
     agent: str | None = Field(
         default=None, description="The name of the profile to use; null: the default."
     )
+    folder: str | None = Field(
+        default=None,
+        max_length=MAX_PATH_CHARS,
+        description="The folder to work in, by path or name, among those the user has added; null:"
+        " that of this conversation.",
+    )
 
     def task(self) -> NewTask:
         return NewTask(
+            folder=self.folder,
             name=self.name,
             prompt=self.prompt,
             timing=self.timing(self.kind),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
+from backburner.actions.work import folders
 from backburner.core import tool_policy
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
@@ -33,17 +34,28 @@ class Toolbox:
         """Return whether more than one user has an account here."""
         return await self.deps.store.read(lambda tx: len(tx.accounts.page(limit=2)) > 1)
 
+    async def _may_use(self, conversation: Conversation) -> bool:
+        """Whether its folder, if it has one, is still among those of its user."""
+        user, folder = conversation.user_id, conversation.folder
+        if folder is None:
+            return True
+        return await self.deps.store.read(lambda tx: folders.is_usable(tx, self.deps, user, folder))
+
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         deps, origin = with_retries(self.deps), Origin.of(turn, conversation.uses)
+        terms = CommandTerms(
+            turn,
+            tool_policy.choose_cage(conversation),
+            self.has_others,
+            folder=conversation.folder,
+            folder_removed=not await self._may_use(conversation),
+        )
         offers = (
             *conversation_offers(deps, turn),
             *task_offers(deps, origin),
             *memory_offers(deps, origin),
             *job_offers(deps, origin),
-            *self.workspace(
-                turn.user_id,
-                CommandTerms(turn, tool_policy.choose_cage(conversation), self.has_others),
-            ),
+            *self.workspace(turn.user_id, terms),
         )
         allowed = tool_policy.allowed_tools(conversation)
         return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]

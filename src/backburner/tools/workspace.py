@@ -1,11 +1,12 @@
 """Tools for the workspace: the folder in which the agent works for its user."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,11 @@ import structlog
 from pydantic import Field
 
 from backburner.core.commands import Cage
-from backburner.core.errors import BackburnerError
+from backburner.core.conversation import WorkFolder
+from backburner.core.errors import BackburnerError, NotAllowed, NotFound
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
-from backburner.core.tool_policy import COMMAND_TOOL, GrantMatch, ToolCall
+from backburner.core.tool_policy import COMMAND_TOOL, WRITING_TOOL, GrantMatch, ToolCall
 from backburner.ports import (
     CommandBounds,
     CommandResult,
@@ -48,6 +50,7 @@ from backburner.tools.workspace_paths import open_parent
 
 T = TypeVar("T")
 
+FETCH_TOOL = "fetch_url"
 #: Of files that were renamed.
 MAX_LISTED = 10
 DEFAULT_TIMEOUT_SECONDS = 120
@@ -109,6 +112,10 @@ class CommandTerms:
     cage: Cage
     #: Whether there are other users, whose processes are none of this one's business.
     has_others: Callable[[], Awaitable[bool]]
+    #: The user's own folder in which they run; None: the private workspace.
+    folder: WorkFolder | None = None
+    #: The user has taken it away since.
+    folder_removed: bool = False
 
 
 class FetchUrl(Arguments):
@@ -118,10 +125,52 @@ class FetchUrl(Arguments):
 def workspace_offers(
     folder: Path, kept: Path, shell: Shell, network: Network, terms: CommandTerms
 ) -> Sequence[Offer]:
-    """Return the tools for one folder, which is created when it is first needed.
+    """Return the tools for one folder; the private workspace is created when it is first needed.
 
     Changes to files that other programs obey are kept in another one.
     """
+    offers = _folder_offers(folder, kept, shell, network, terms)
+    if terms.folder is None:
+        return offers
+    may_write = not terms.folder.read_only
+    return [
+        offer if offer.tool.name == FETCH_TOOL else _check_before(offer, folder, terms)
+        for offer in offers
+        if may_write or offer.tool.name != WRITING_TOOL
+    ]
+
+
+def _check_before(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
+    """Check before each call that the folder is still what its user added."""
+
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            await asyncio.to_thread(check_folder, folder, removed=terms.folder_removed)
+        except BackburnerError as error:
+            return ToolResult(str(error), failed=True)
+        return await offer.run(arguments)
+
+    return replace(offer, run=run)
+
+
+def check_folder(folder: Path, *, removed: bool) -> None:
+    if removed:
+        raise NotAllowed(
+            f"The folder {folder} was removed from those that agents may use.",
+            hint="Tell the user: `backburner folders add` adds it again.",
+        )
+    if not folder.is_dir():
+        raise NotFound(f"The folder {folder} is gone.", hint="Tell the user.")
+    if os.path.realpath(folder) != str(folder):
+        raise NotAllowed(
+            f"The folder {folder} was replaced by a link.",
+            hint="Tell the user, who has to add the folder that it leads to.",
+        )
+
+
+def _folder_offers(
+    folder: Path, kept: Path, shell: Shell, network: Network, terms: CommandTerms
+) -> Sequence[Offer]:
     tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, terms)
     missing = shell.cage_missing
     return (
@@ -152,7 +201,7 @@ def workspace_offers(
         tools.keep_change_offer,
         undo_change_offer(tools.obeyed),
         define_tool(
-            "fetch_url",
+            FETCH_TOOL,
             FetchUrl,
             tools.fetch_url,
             read_only=True,
@@ -298,6 +347,7 @@ class _Workspace:
             self._terms.turn,
             arguments.command,
             network=arguments.network,
+            folder=None if self._terms.folder is None else self._terms.folder.path,
         )
 
     @property

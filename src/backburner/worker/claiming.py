@@ -236,7 +236,8 @@ class Claiming:
             self.underway.remove(taken)
 
     async def _make_room(self) -> None:
-        """Stop a background run if a reply waits and has no seat."""
+        """Stop a background run if a reply waits, and has no seat or no folder to write in."""
+        await self._free_folders()
         if not len(self.underway) or not self._lacks_seat():
             return
         waits_for = await self.deps.store.read(
@@ -257,6 +258,22 @@ class Claiming:
         ]
         if in_the_way and not any(other.is_stopping for other in in_the_way):
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
+
+    async def _free_folders(self) -> None:
+        """Stop background runs that write in folders in which replies have to write."""
+        in_folders = {
+            (other.claim.turn.user_id, folder.path, folder.machine): other
+            for other in self.underway
+            if other.claim.turn.kind is RunKind.BACKGROUND
+            and (folder := other.claim.conversation.folder) is not None
+        }
+        if not in_folders:
+            return
+        wanted = await self.deps.store.read(
+            lambda tx: tx.folders.wanted_for_replies(), within=self._deadline, single=True
+        )
+        for key in wanted & in_folders.keys():
+            in_folders[key].stop.request(StopReason.USER_WAITING)
 
     def _lacks_seat(self, profile: str | None = None) -> bool:
         """Whether a reply of this profile has no seat; None: of any profile."""

@@ -118,6 +118,7 @@ class Worker:
             per_user_limit=pace.per_user,
             discovery_quiet_period=deps.discovery.required_idle,
             default_profile=deps.default_profile,
+            machine=deps.folders.machine,
         )
         self._claiming = Claiming(
             deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn

@@ -12,7 +12,7 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core.commands import Cage
-from backburner.core.conversation import Kind
+from backburner.core.conversation import Kind, WorkFolder
 from backburner.core.question import YES
 from backburner.core.tool_policy import (
     ALWAYS_HERE,
@@ -84,6 +84,12 @@ def test_commands_of_an_agent_that_only_reads_only_look(
     kind: Kind, tools: tuple[str, ...] | None, cage: Cage
 ) -> None:
     assert choose_cage(make.conversation(kind=kind, tools=tools)) is cage
+
+
+def test_commands_cannot_write_in_a_folder_that_was_added_to_read() -> None:
+    place = WorkFolder("/srv/app", read_only=True)
+    assert choose_cage(make.conversation(folder=place)) is Cage.LOOK
+    assert choose_cage(make.conversation(folder=replace(place, read_only=False))) is Cage.WORK
 
 
 @examples(200)

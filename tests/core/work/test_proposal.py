@@ -8,7 +8,7 @@ import pytest
 from support.stage import make
 from support.stage.make import NOON
 
-from backburner.core.conversation import Conversation, Destination, Kind, State
+from backburner.core.conversation import Conversation, Destination, Kind, State, WorkFolder
 from backburner.core.errors import LimitReached
 from backburner.core.ids import QuestionId
 from backburner.core.question import Purpose, QuestionType
@@ -34,6 +34,7 @@ PROPOSED = make.conversation(
     schedule=DAILY,
     schedule_revision=1,
     state=State({"prompt": "Look at CI."}),
+    folder=WorkFolder("/srv/app"),
     tools=("read_file",),
     reports_to=(Destination("discord", "42"),),
 )
@@ -112,7 +113,7 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     short = PROPOSED.id[:SHORT_ID_CHARS]
     facts = (
         *("Watch CI", "CI broke twice this week.", "at 09:00 every day (Europe/Berlin)"),
-        *("Look at CI.", "read_file", "discord 42"),
+        *("Look at CI.", "/srv/app", "read_file", "discord 42"),
         f"`backburner approve {short}` or `backburner reject {short}`",
     )
     for line, fact in zip(asked.prompt.splitlines(), facts, strict=True):
@@ -127,6 +128,7 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
             "timezone": "Europe/Berlin",
             "catch_up": "once",
         },
+        "folder": "/srv/app",
         "tools": ["read_file"],
         "recipients": [["discord", "42"]],
         "notify": "on_change",

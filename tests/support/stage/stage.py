@@ -103,6 +103,7 @@ class Stage:
             per_user_limit=20,
             discovery_quiet_period=self.deps.discovery.required_idle,
             default_profile=self.deps.default_profile,
+            machine=self.deps.folders.machine,
         )
         return Claiming(
             self.deps,

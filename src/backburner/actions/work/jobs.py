@@ -13,6 +13,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.lookup import ancestry
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
+from backburner.actions.work import folders
 from backburner.core import routing, transitions
 from backburner.core.conversation import Author, Conversation, Notify, common_uses, make_title
 from backburner.core.errors import BadRequest, Conflict, NotFound
@@ -45,6 +46,8 @@ class JobRequest:
     prompt: str
     #: Profile; None: the routes decide.
     agent: str | None = None
+    #: A folder that was added, by its path or name; None: that of the parent.
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +96,12 @@ async def start(
         jobs.check_new_jobs(lineage, open_jobs=open_jobs, new_jobs=len(requests))
         message_id = _answered_message(tx, origin)
         started = []
+        uses = common_uses(here.uses, origin.uses)
         for job_id, request in zip(ids, requests, strict=True):
             brief = replace(
                 _brief(here, request, batch, root.id),
-                uses=common_uses(here.uses, origin.uses),
+                uses=uses,
+                folder=folders.choose(tx, deps, here.user_id, request.folder, here=here, uses=uses),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
                 parent_message_id=message_id,
             )

@@ -1,7 +1,7 @@
 """Tasks: create or propose, list, show, approve, reject, delete; `control` has the rest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from backburner.actions import browse, conversations, create, lookup, questions, schedules
@@ -10,9 +10,10 @@ from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
+from backburner.actions.work import folders
 from backburner.actions.work.control import check_destinations
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Destination, Kind, Notify
+from backburner.core.conversation import Conversation, Destination, Kind, Notify, common_uses
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
 from backburner.core.question import NO, YES, Purpose
@@ -36,6 +37,8 @@ class NewTask:
     notify: Notify | None = None
     max_runs: int | None = None
     run_timeout: timedelta | None = None
+    #: A folder that was added, by its path or name; None: that of the parent.
+    folder: str | None = None
     #: None: those of the parent.
     tools: Sequence[str] | None = None
     profile: str | None = None
@@ -67,7 +70,9 @@ async def add(
         if task is None:
             _refuse_same_name(tx, origin.user, new.name)
             schedule = schedules.resolve(tx, origin.user, new.timing)
-            brief = _brief(new, schedule, here)
+            uses = origin.uses if here is None else common_uses(here.uses, origin.uses)
+            folder = folders.choose(tx, deps, origin.user, new.folder, here=here, uses=uses)
+            brief = replace(_brief(new, schedule, here), folder=folder)
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
         return create.report(tx, task)
 

@@ -101,6 +101,7 @@ async def create_conversation(
             body.message,
             profile=body.profile,
             title=body.title,
+            folder=body.folder,
             uses=caller.work_uses,
         )
     return await load_conversation(deps, caller, conversation.id)

@@ -12,6 +12,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
+from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
@@ -64,6 +65,8 @@ _EXAMPLE: dict[str, Any] = {
     "ended_at": None,
     "questions": [],
     "profile": "claude",
+    "folder": "/srv/ada/app",
+    "waits_for": None,
     "session": None,
     "claude_session_id": None,
     "notify": "on_change",
@@ -99,6 +102,7 @@ class NewConversationBody(RequestBody):
     notify: Notify = Notify.ON_CHANGE
     max_runs: MaxRuns | None = None
     run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    folder: FolderName = None
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
     )
@@ -126,6 +130,7 @@ class NewConversationBody(RequestBody):
             notify=self.notify,
             max_runs=self.max_runs,
             run_timeout=None if self.run_timeout is None else timedelta(seconds=self.run_timeout),
+            folder=self.folder,
             tools=self.tools,
             profile=self.profile,
         )
@@ -196,6 +201,11 @@ class ConversationSummaryOut(BaseModel):
     ended_at: datetime | None
     questions: Sequence[QuestionOut] = Field(description="Open questions, oldest first.")
     profile: str = Field(description="The profile that its runs use.")
+    folder: str | None = Field(description="Where it works; null: the private workspace.")
+    waits_for: str | None = Field(
+        description="Why work that is due does not run: its folder is in use, or on a machine that"
+        " no worker runs on."
+    )
     session: AgentSessionOut | None = Field(description="The agent's session.")
     claude_session_id: str | None = Field(description="The id of the session, if it is Claude's.")
     notify: Notify
@@ -308,6 +318,8 @@ def _common_fields(
             QuestionOut.of(question, conversation.id) for question in conversation.questions
         ],
         "profile": conversation.profile or deps.default_profile,
+        "folder": conversation.folder and conversation.folder.path,
+        "waits_for": display.waits.get(conversation.id),
         "session": session and AgentSessionOut(engine=session.profile, id=session.id),
         "claude_session_id": session.id if session is not None and is_claude else None,
         "task": task and TaskViewOut.model_validate(task, from_attributes=True),

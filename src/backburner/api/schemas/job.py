@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
 from backburner.api.schemas.base import RequestBody, check_id, example
+from backburner.api.schemas.folder import FolderName
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
 from backburner.core.work.jobs import MAX_BATCH_CHARS
@@ -52,13 +53,17 @@ class NewJobBody(RequestBody):
     description: str = Field(min_length=1, max_length=MAX_TITLE_CHARS, description="A short name.")
     prompt: str = Field(min_length=1, description="Complete instructions; a job has no history.")
     agent: str | None = Field(default=None, description="A profile; null: the default profile.")
+    folder: FolderName = None
     batch: str = Field(
         default="", max_length=MAX_BATCH_CHARS, description="The group; empty: a new one."
     )
 
     def request(self) -> JobRequest:
         return JobRequest(
-            description=self.description, prompt=self.prompt, agent=self.agent or None
+            description=self.description,
+            prompt=self.prompt,
+            agent=self.agent or None,
+            folder=self.folder,
         )
 
 

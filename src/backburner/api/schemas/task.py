@@ -25,6 +25,7 @@ from backburner.api.schemas.conversation import (
     list_next_times,
     list_uses,
 )
+from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
 from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
 from backburner.core.errors import BadRequest, NotFound
@@ -97,6 +98,7 @@ class NewTaskBody(TaskTimesBody):
     notify: Notify = Notify.ON_CHANGE
     max_runs: MaxRuns | None = None
     run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    folder: FolderName = None
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
     )
@@ -112,6 +114,7 @@ class NewTaskBody(TaskTimesBody):
             notify=self.notify,
             max_runs=self.max_runs,
             run_timeout=_read_seconds(self.run_timeout),
+            folder=self.folder,
             tools=self.tools,
             profile=self.profile,
             reports_to=_read_destinations(self.reports_to),

@@ -8,6 +8,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     local_time,
@@ -88,6 +89,7 @@ def list_jobs(
     metavar="CONVERSATION",
     help="Conversation that gets the result. Default: a new one.",
 )
+@folder_option
 @click.option("--agent", metavar="PROFILE", help="Profile to use.")
 @click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended, and show its result.")
@@ -105,7 +107,7 @@ def start(
     else:
         parent_id = id_prefix.find_conversation(server, conversation)
     body = {"conversation": parent_id, "description": title, "prompt": text}
-    body |= {"agent": options["agent"], "batch": options["batch"]}
+    body |= {name: options[name] for name in ("agent", "batch", "folder")}
     job = server.post("/api/jobs", body)
     if wait:
         (job,) = _wait(server, [job["id"]], until=time.monotonic() + timeout)

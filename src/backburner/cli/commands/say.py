@@ -9,6 +9,7 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.current_folder import choose_current_folder, folder_option
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import print_json, print_result, printable, short_id
 from backburner.cli.server_options import json_option, with_server
@@ -34,6 +35,8 @@ class ReplyGoesOn(BackburnerError):
     help="Conversation to continue: its title, its id, or the start of it. Default: a new one.",
 )
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the last one.")
+@click.option("--here", is_flag=True, help="Work in the current folder, in a new conversation.")
+@folder_option
 @click.option("--no-wait", is_flag=True, help="Do not wait for the reply.")
 @json_option
 @with_server
@@ -43,8 +46,7 @@ def say(
     text: tuple[str, ...],
     conversation: str | None,
     is_continued: bool,
-    no_wait: bool,
-    as_json: bool,
+    **options: Any,
 ) -> None:
     """Send a message and print the reply.
 
@@ -52,13 +54,18 @@ def say(
     """
     if is_continued and conversation is not None:
         raise click.UsageError("Pass either --in or --continue.")
+    here, folder, as_json = options["here"], options["folder"], options["as_json"]
+    is_new = conversation is None and not is_continued
+    if (here or folder) and (not is_new or (here and folder)):
+        raise click.UsageError("Pass --here or --folder for a new conversation only, and only one.")
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
     # Before a conversation is created for it.
     check_chat_message(content)
     found = _find_last(server) if is_continued else conversation
-    conversation_id = _find_or_create(server, found)
+    place = choose_current_folder(server) if here else folder
+    conversation_id = _find_or_create(server, found, place)
     path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
-    if no_wait:
+    if options["no_wait"]:
         message = server.post(path, body)
         result = {"conversation_id": conversation_id, "message": message}
         _print_end(result, conversation_id, as_json=as_json)
@@ -106,10 +113,11 @@ def _find_last(server: Server) -> str:
     return last[1]
 
 
-def _find_or_create(server: Server, conversation: str | None) -> str:
+def _find_or_create(server: Server, conversation: str | None, folder: str | None) -> str:
     if conversation is not None:
         return id_prefix.find_conversation(server, conversation)
-    return str(server.post("/api/conversations", {})["id"])
+    body = {"folder": folder} if folder else {}
+    return str(server.post("/api/conversations", body)["id"])
 
 
 def _print_end(result: Any, conversation_id: str, *, as_json: bool) -> None:

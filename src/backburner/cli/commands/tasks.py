@@ -8,6 +8,7 @@ from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.conversations import describe_result, messages_by_run, next_run
+from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     local_time,
@@ -110,6 +111,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
+@folder_option
 @click.option("--profile", metavar="NAME", help="Profile to use.")
 @json_option
 @with_server

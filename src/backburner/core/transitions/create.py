@@ -17,6 +17,7 @@ from backburner.core.conversation import (
     State,
     Status,
     Uses,
+    WorkFolder,
     check_state,
 )
 from backburner.core.errors import BadRequest
@@ -45,6 +46,7 @@ class Brief:
     notify: Notify = Notify.ON_CHANGE
     max_runs: int | None = None
     run_timeout: timedelta | None = None
+    folder: WorkFolder | None = None
     tools: tuple[str, ...] | None = None
     uses: Uses = None
     profile: str | None = None
@@ -152,6 +154,7 @@ def _new_work(
         state=state,
         max_runs=brief.max_runs,
         run_timeout=brief.run_timeout,
+        folder=brief.folder,
         tools=brief.tools,
         uses=brief.uses,
         requested_profile=brief.profile,

@@ -92,6 +92,7 @@ def proposal_question(
         "title": conversation.title,
         "context": dict(conversation.state.context),
         "schedule": None if conversation.schedule is None else to_json(conversation.schedule),
+        "folder": conversation.folder and conversation.folder.path,
         "tools": None if conversation.tools is None else list(conversation.tools),
         "recipients": [[to.channel, to.target] for to in conversation.reports_to],
         "notify": conversation.notify.value,
@@ -121,6 +122,8 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
         at_most = "" if limit is None else f", at most {limit} times"
         lines.append(f"It would run {describe(conversation.schedule, zone=zone)}{at_most}:")
     lines.append(_truncate(str(conversation.state.context.get("prompt", "")), MAX_PROPOSAL_CHARS))
+    if conversation.folder is not None:
+        lines.append(f"It would work in {conversation.folder.path}.")
     if conversation.tools is not None:
         tools = ", ".join(conversation.tools) or "none"
         lines.append(_truncate(f"Tools: {tools}.", MAX_PROPOSAL_LINE_CHARS))

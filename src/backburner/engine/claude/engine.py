@@ -105,8 +105,13 @@ class ClaudeEngine:
     def _prepare(
         self, request: TurnRequest, folder: ProgramFolder, line: Line
     ) -> options.ProgramOptions:
-        workspace = self._workspace(request.conversation.user_id)
-        workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own = request.conversation.folder
+        if own is not None:
+            workspace = Path(own.path)
+        else:
+            workspace = self._workspace(request.conversation.user_id)
+            workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_read_only = own is not None and own.read_only
         prepared = options.ProgramOptions(
             model=self._model.name,
             subscription=self._model.subscription,
@@ -124,7 +129,8 @@ class ClaudeEngine:
             folder.wrapper,
             program=find_claude_code(),
             keep=options.variable_names(prepared, line),
-            writable=(folder.home, workspace),
+            writable=(folder.home,) if is_read_only else (folder.home, workspace),
+            readable=(workspace,),
             limit_report=folder.limit_report,
         )
         write_launcher(folder)

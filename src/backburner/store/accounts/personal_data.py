@@ -64,6 +64,7 @@ PARTS = {
         tables.deliveries, "number", left_out=["key", "lease", "leased_until", "not_before"]
     ),
     "memories": _part(tables.memories, "key"),
+    "folders": _part(tables.folders, "path", "machine", json=["instructions"]),
     "spend": _part(tables.spend, "number"),
     "allowances": _part(tables.allowances, "scope", "root_id"),
     "credentials": _part(tables.credentials, left_out=["digest"]),

@@ -37,6 +37,7 @@ from sqlalchemy import (
 )
 
 from backburner.core.run import RunKind
+from backburner.core.work.folders import check_machine_id
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -203,15 +204,37 @@ class Statements:
 
 
 @cache
-def statements(full: tuple[str, ...] = ()) -> Statements:
-    """Build the statements for a worker in which these profiles have no free seat."""
-    is_served = conversations.c.profile.not_in(full) if full else true()
+def statements(full: tuple[str, ...] = (), machine: str = "") -> Statements:
+    """Build the statements for a worker on this machine, without a free seat for some profiles."""
+    has_seat = conversations.c.profile.not_in(full) if full else true()
+    is_served = and_(has_seat, _can_use_folder(machine))
     sources = _Sources(is_served)
     return Statements(
         person_first=_person_first(is_served),
         whose_turn=cache(sources.whose_turn),
         longest_waiting=cache(sources.longest_waiting),
         longest_waiting_of_each=cache(sources.longest_waiting_of_each),
+    )
+
+
+def _can_use_folder(machine: str) -> ColumnElement[bool]:
+    """Whether its folder, if it has one, is on this machine, and no other run writes in it."""
+    holder = conversations.alias("holder")
+    is_in_use = exists().where(
+        holder.c.user_id == conversations.c.user_id,
+        holder.c.folder == conversations.c.folder,
+        holder.c.folder_machine == conversations.c.folder_machine,
+        holder.c.turn_run.is_not(None),
+        ~holder.c.folder_read_only,
+    )
+    # Written out: claims are prepared once, and this never changes.
+    is_here = conversations.c.folder_machine == text(f"'{check_machine_id(machine)}'")
+    return or_(
+        conversations.c.folder.is_(None),
+        and_(
+            or_(conversations.c.folder_machine == text("''"), is_here),
+            or_(conversations.c.folder_read_only, not_(is_in_use)),
+        ),
     )
 
 
@@ -227,6 +250,10 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
         # The rows of the run refer to the user, and would wait for that lock.
         .suffix_with("FOR KEY SHARE OF users SKIP LOCKED", dialect="postgresql")
     )
+
+
+#: Whatever keeps it from being claimed.
+any_person_first = _person_first(true())
 
 
 def due(is_served: ColumnElement[bool], *, may_wait: bool = True) -> Select[Any]:

@@ -49,7 +49,7 @@ _take = (
         settled_until=bindparam("settled"),
     )
 )
-_who_waits = claimable.statements().person_first.with_only_columns(conversations.c.profile)
+_who_waits = claimable.any_person_first.with_only_columns(conversations.c.profile)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
 
 
@@ -112,7 +112,10 @@ class Queue(Group):
         has_seat: Callable[[Sequence[str], str], bool],
     ) -> list[Claim]:
         """Claim work of several users, which nobody else has locked; one run each."""
-        statements, look = claimable.statements(work.full_profiles), claimable.Look.of(seen)
+        statements, look = (
+            claimable.statements(work.full_profiles, work.machine),
+            claimable.Look.of(seen),
+        )
         if seen.all_paused:
             return []
         values: dict[str, Any] = {"now": self.tx.now, "cap": work.per_user_limit}
@@ -161,7 +164,7 @@ class Queue(Group):
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
         """Claim the conversation whose user has waited longest for a reply."""
-        person_first = claimable.statements(claimer.full_profiles).person_first
+        person_first = claimable.statements(claimer.full_profiles, claimer.machine).person_first
         if claimer.passed_over:
             person_first = person_first.where(users.c.id.not_in(claimer.passed_over))
         row = self.connection.execute(person_first).first()
@@ -187,7 +190,7 @@ class Queue(Group):
         `seen` is the last count of what there is to claim, if one was just read.
         """
         taker = _Taker(self.tx, claimer, serves_user=True)
-        statements = claimable.statements(claimer.full_profiles)
+        statements = claimable.statements(claimer.full_profiles, claimer.machine)
         values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.per_user_limit}
         passed_over = list(claimer.passed_over)
         # By the time the lock is granted, the work may be gone, or all its slots missed.

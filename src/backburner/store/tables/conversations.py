@@ -87,6 +87,10 @@ conversations = Table(
     Column("keeps_only", Boolean, nullable=False, server_default=false()),
     #: What of the user's it is restricted to, in words; none: nothing of it is withheld.
     Column("uses", Text),
+    #: Where it works, and the id of the machine; empty: all machines share the folder.
+    Column("folder", Text),
+    Column("folder_machine", Text),
+    Column("folder_read_only", Boolean, nullable=False, server_default=false()),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),
@@ -104,6 +108,19 @@ for _name, _columns in {
     partial_index(_name, *_columns, where=is_scheduled)
 partial_index(
     "ix_conversations_turn", conversations.c.turn_until, where=conversations.c.turn_run.is_not(None)
+)
+#: One run at a time writes in a folder.
+partial_index(
+    "uq_conversations_folder_in_use",
+    conversations.c.user_id,
+    conversations.c.folder,
+    conversations.c.folder_machine,
+    where=and_(
+        conversations.c.turn_run.is_not(None),
+        conversations.c.folder.is_not(None),
+        ~conversations.c.folder_read_only,
+    ),
+    unique=True,
 )
 Index(
     "ix_conversations_listed",

@@ -134,6 +134,23 @@ install = Table(
     Column("value", Text, nullable=False),
 )
 
+#: The users' own projects in which conversations may work.
+folders = Table(
+    "folders",
+    metadata,
+    owner(),
+    Column("path", Exact, primary_key=True),
+    #: The id of the machine; empty: all machines share it.
+    Column("machine", Exact, primary_key=True),
+    Column("machine_name", Text, nullable=False),
+    Column("read_only", Boolean, nullable=False),
+    Column("from_settings", Boolean, nullable=False),
+    #: The accepted instructions by file, and the digest of changed ones that were reported.
+    Column("instructions", Text, nullable=False),
+    Column("reported", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
 memories = Table(
     "memories",
     metadata,

@@ -14,6 +14,7 @@ from support.contracts.store import (
     conversations,
     discovery,
     fairness,
+    folders,
     holding,
     job_lists,
     memories,
@@ -33,7 +34,7 @@ Promise = Callable[[Scene], None]
 
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
-    *(pruning, clients, job_lists),
+    *(pruning, clients, job_lists, folders),
     *(awaited, claiming, holding, rescue, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.

@@ -23,6 +23,7 @@ from backburner.core.conversation import (
     State,
     Status,
     Use,
+    WorkFolder,
     check_state,
 )
 from backburner.core.ids import ConversationId, new_conversation_id
@@ -101,6 +102,7 @@ FULL = Conversation(
     max_runs=6,
     last_run_at=NOON,
     run_timeout=timedelta(minutes=1, microseconds=1),
+    folder=WorkFolder("/srv/app", "0123456789abcdef", read_only=True),
     tools=("read", ANY_TEXT),
     uses=frozenset(Use),
     requested_profile=ANY_TEXT,

@@ -1,0 +1,191 @@
+"""Folders in which conversations may work: list, add, remove, accept instructions, choose one.
+
+A user with the only account of a SQLite install adds folders on the local command line. Everybody
+else has those that the settings give to their account.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from backburner.actions.deps import Deps
+from backburner.core.accounts import Caller
+from backburner.core.conversation import Conversation, Use, Uses, WorkFolder
+from backburner.core.errors import BadRequest, LimitReached, NotAllowed, NotFound
+from backburner.core.ids import UserId
+from backburner.core.work import folders
+from backburner.core.work.folders import MAX_FOLDERS, Folder
+from backburner.ports import FolderContent, Tx
+
+HOW_TO_ADD = "Add one with `backburner folders add PATH`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderState:
+    """A folder, and whether its instructions differ from the accepted ones."""
+
+    folder: Folder
+    is_here: bool
+    #: The instructions as they are now; None: they are the accepted ones, or cannot be read here.
+    changed: Mapping[str, str] | None = None
+
+
+async def list_folders(deps: Deps, user: UserId) -> Sequence[FolderState]:
+    known = await deps.store.read(lambda tx: usable(tx, deps, user))
+    return [await _look_at(deps, folder) for folder in known]
+
+
+async def add(deps: Deps, caller: Caller, path: str, *, read_only: bool) -> FolderState:
+    """Add a folder of this machine, or change whether agents may write in it."""
+    if not (deps.folders.may_be_added and caller.is_local_client):
+        raise NotAllowed(
+            "Folders are added on the command line of the machine that the server runs on.",
+            hint="Others have the folders that the operator names in the setting `folders`.",
+        )
+    content = await _read(deps, path)
+    folders.check_place(content.path, deps.folders.forbidden)
+
+    def work(tx: Tx) -> Folder:
+        tx.users.lock(caller.user)
+        if len(tx.accounts.page(limit=2)) > 1:
+            raise NotAllowed(
+                "With more than one account, folders are given by the operator.",
+                hint="Name them in the setting `folders`, such as /srv/{login}.",
+            )
+        machine = deps.folders.machine
+        others = [one for one in tx.folders.list(caller.user) if not one.from_settings]
+        folders.check_overlap(content.path, others, machine)
+        earlier = tx.folders.find(caller.user, content.path, machine)
+        if earlier is None and len(others) >= MAX_FOLDERS:
+            raise LimitReached(f"Limit reached: {MAX_FOLDERS} folders.", hint="Remove one first.")
+        folder = Folder(
+            path=content.path,
+            read_only=read_only,
+            machine=machine,
+            machine_name=deps.folders.machine_name,
+            created_at=tx.now if earlier is None else earlier.created_at,
+            instructions=content.instructions,
+        )
+        tx.folders.put(caller.user, folder)
+        return folder
+
+    return FolderState(folder=await deps.store.transact(work), is_here=True)
+
+
+async def remove(deps: Deps, user: UserId, path: str) -> Folder:
+    """Remove a folder; its files stay, and conversations that have it can no longer use it."""
+
+    def work(tx: Tx) -> Folder:
+        folder = find(tx, deps, user, path)
+        if folder.from_settings:
+            raise NotAllowed(
+                f"{folder.path} is given by the settings.", hint="Ask the operator to change them."
+            )
+        tx.folders.remove(user, folder.path, folder.machine)
+        return folder
+
+    return await deps.store.transact(work)
+
+
+async def accept(deps: Deps, user: UserId, path: str, *, digest: str) -> FolderState:
+    """Let agents follow the instructions in a folder as they are now.
+
+    `digest` is that of the instructions which the user has seen.
+    """
+    folder = await deps.store.read(lambda tx: find(tx, deps, user, path))
+    content = await _read(deps, folder.path)
+    if folders.instructions_digest(content.instructions) != digest:
+        raise BadRequest(
+            "The instructions were changed since they were shown.", hint="Look at them again."
+        )
+
+    def work(tx: Tx) -> Folder:
+        tx.users.lock(user)
+        accepted = replace(find(tx, deps, user, path), instructions=content.instructions)
+        tx.folders.put(user, accepted)
+        return accepted
+
+    return FolderState(folder=await deps.store.transact(work), is_here=True)
+
+
+def usable(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
+    """List the folders that a user may use now: added ones, and those of the settings."""
+    given = _given_by_settings(tx, deps, user)
+    stored = {(one.path, one.machine): one for one in tx.folders.list(user)}
+    added = [one for one in stored.values() if not one.from_settings]
+    return [*added, *(stored.get((one.path, one.machine), one) for one in given)]
+
+
+def find(tx: Tx, deps: Deps, user: UserId, path: str) -> Folder:
+    """Find a folder by its path, or by its name if only one has it."""
+    known = usable(tx, deps, user)
+    plain = str(PurePosixPath(path))
+    exact = [one for one in known if one.path == plain]
+    named = [one for one in known if PurePosixPath(one.path).name == path]
+    if exact or len(named) == 1:
+        return (exact or named)[0]
+    paths = ", ".join(one.path for one in known)
+    hint = f"The folders are: {paths}." if paths else HOW_TO_ADD
+    raise NotFound(f"There is no folder {path!r} that was added.", hint=hint)
+
+
+def choose(
+    tx: Tx, deps: Deps, user: UserId, path: str | None, *, here: Conversation | None, uses: Uses
+) -> WorkFolder | None:
+    """Choose the folder of new work: the named one, or that of its parent."""
+    may_use = uses is None or Use.FOLDERS in uses
+    if path is None:
+        return here.folder if here is not None and may_use else None
+    if not may_use:
+        raise NotAllowed(
+            "Work of this token may not use folders.", hint="Create one with `--with folders`."
+        )
+    folder = find(tx, deps, user, path)
+    if folder.from_settings:
+        # What its user accepts of it is kept with it.
+        tx.folders.put(user, folder)
+    return folder.for_work
+
+
+def is_usable(tx: Tx, deps: Deps, user: UserId, folder: WorkFolder) -> bool:
+    known = usable(tx, deps, user)
+    return any((one.path, one.machine) == (folder.path, folder.machine) for one in known)
+
+
+def _given_by_settings(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
+    rules = deps.folders
+    login = tx.accounts.load(user).login if rules.templates else None
+    if login is None:
+        return ()
+    machine, name = ("", "") if rules.is_shared else (rules.machine, rules.machine_name)
+    return [
+        Folder(
+            path=template.replace("{login}", login),
+            read_only=False,
+            machine=machine,
+            machine_name=name,
+            created_at=datetime.fromtimestamp(0, tx.now.tzinfo),
+            from_settings=True,
+        )
+        for template in rules.templates
+    ]
+
+
+async def _look_at(deps: Deps, folder: Folder) -> FolderState:
+    if folder.machine not in ("", deps.folders.machine):
+        return FolderState(folder=folder, is_here=False)
+    try:
+        content = await _read(deps, folder.path)
+    except (BadRequest, NotFound):
+        return FolderState(folder=folder, is_here=False)
+    is_same = dict(content.instructions) == dict(folder.instructions)
+    return FolderState(
+        folder=folder, is_here=True, changed=None if is_same else content.instructions
+    )
+
+
+async def _read(deps: Deps, path: str) -> FolderContent:
+    if not PurePosixPath(path).is_absolute():
+        raise BadRequest(f"{path} is not an absolute path.", hint="Write it from / on.")
+    return await deps.folders.read(path)

@@ -1,0 +1,1 @@
+"""Routes about how and where work is done."""

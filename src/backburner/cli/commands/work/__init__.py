@@ -1,0 +1,1 @@
+"""Commands about how and where work is done."""

@@ -1,0 +1,41 @@
+"""The folder of a new conversation: by option, or the current one, which is added if need be."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from backburner.cli.client import Server
+from backburner.core.errors import NotAllowed
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def folder_option(command: Decorated) -> Decorated:
+    return click.option(
+        "--folder",
+        metavar="PATH",
+        callback=_read_folder,
+        help="Folder to work in: its path, or its name. See the command folders.",
+    )(command)
+
+
+def choose_current_folder(server: Server) -> str:
+    """Find the folder that the current one is or lies in, or offer to add the current one."""
+    current = Path.cwd().resolve()
+    for folder in server.items("/api/folders"):
+        if current.is_relative_to(folder["path"]):
+            return str(folder["path"])
+    question = f"Let agents read and change {current}, without the network and without asking?"
+    if not click.confirm(question, default=False, err=True):
+        raise NotAllowed("Nothing was sent.", hint="Leave out --here to work without a folder.")
+    added = server.post("/api/folders", {"path": str(current), "read_only": False})
+    return str(added["path"])
+
+
+def _read_folder(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Make a path absolute; a bare name is looked up by the server."""
+    if value is None or ("/" not in value and not Path(value).is_dir()):
+        return value
+    return str(Path(value).expanduser().resolve())

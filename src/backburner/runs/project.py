@@ -1,0 +1,76 @@
+"""The instructions of the folder that a run works in, as far as its user has accepted them."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from backburner.actions.deps import Deps
+from backburner.core import prompt
+from backburner.core.conversation import Conversation
+from backburner.core.errors import BackburnerError
+from backburner.core.notice import Notice, NoticeKind
+from backburner.core.transitions import Step
+from backburner.core.transitions.step import system_message
+from backburner.core.work.folders import Folder, instructions_digest
+from backburner.ports import Tx
+
+_log = structlog.get_logger(__name__)
+
+
+async def describe_project(deps: Deps, conversation: Conversation) -> str:
+    """Describe the folder of a conversation to its agent; report changed instructions to its user.
+
+    The agent gets the instructions that were accepted.
+    """
+    place = conversation.folder
+    if place is None:
+        return ""
+    user = conversation.user_id
+    folder = await deps.store.read(lambda tx: tx.folders.find(user, place.path, place.machine))
+    accepted: Mapping[str, str] = {} if folder is None else folder.instructions
+    if folder is not None:
+        changed = await _find_changes(deps, folder)
+        if changed is not None:
+            await _report(deps, conversation, folder, changed)
+    return prompt.for_folder(place.path, accepted, read_only=place.read_only)
+
+
+async def _find_changes(deps: Deps, folder: Folder) -> Mapping[str, str] | None:
+    try:
+        now = (await deps.folders.read(folder.path)).instructions
+    except BackburnerError as error:
+        # The tools tell the agent.
+        _log.warning("folder.unreadable", error=str(error))
+        return None
+    return None if dict(now) == dict(folder.instructions) else now
+
+
+async def _report(
+    deps: Deps, conversation: Conversation, folder: Folder, changed: Mapping[str, str]
+) -> None:
+    """Tell the user about each change once."""
+    digest = instructions_digest(changed)
+    if folder.reported == digest:
+        return
+    names = " and ".join(
+        name
+        for name in sorted({*changed, *folder.instructions})
+        if changed.get(name) != folder.instructions.get(name)
+    )
+    text = (
+        f"{names} in {folder.path} changed. Agents follow the version that you accepted. To see"
+        f" the change and accept it: `backburner folders accept {folder.path}`."
+    )
+
+    def work(tx: Tx) -> None:
+        locked = tx.conversations.lock(conversation.user_id, conversation.id)
+        tx.conversations.save(
+            Step(
+                conversation=locked,
+                messages=(system_message(text),),
+                notices=(Notice(NoticeKind.RESULT, text),),
+            )
+        )
+        tx.folders.mark_reported(conversation.user_id, folder.for_work, digest)
+
+    await deps.store.transact(work)

@@ -1,0 +1,117 @@
+"""Folders in which conversations may work: list, add, remove, and who uses one."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Row, Text, and_, bindparam, delete, select, update
+
+from backburner.core.conversation import WorkFolder
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.work.folders import Folder
+from backburner.store.context import Group
+from backburner.store.dialect import upsert
+from backburner.store.tables import conversations, folders, inbox, is_unserved
+
+_owner = bindparam("owner", type_=Text())
+_of_user = folders.c.user_id == _owner
+_this = and_(
+    _of_user, folders.c.path == bindparam("which"), folders.c.machine == bindparam("where")
+)
+_list = select(folders).where(_of_user).order_by(folders.c.path, folders.c.machine)
+_find = select(folders).where(_this)
+_remove = delete(folders).where(_this)
+_report = update(folders).where(_this).values(reported=bindparam("digest"))
+#: Work that is under way keeps what it was claimed with.
+_change_users = (
+    update(conversations)
+    .where(
+        conversations.c.user_id == _owner,
+        conversations.c.folder == bindparam("which"),
+        conversations.c.folder_machine == bindparam("where"),
+    )
+    .values(folder_read_only=bindparam("read_only"))
+)
+_holders = select(conversations.c.folder, conversations.c.folder_machine, conversations.c.id).where(
+    conversations.c.user_id == _owner,
+    conversations.c.turn_run.is_not(None),
+    conversations.c.folder.is_not(None),
+    ~conversations.c.folder_read_only,
+)
+_wanted = (
+    select(conversations.c.user_id, conversations.c.folder, conversations.c.folder_machine)
+    .join(
+        inbox,
+        and_(
+            inbox.c.user_id == conversations.c.user_id,
+            inbox.c.conversation_id == conversations.c.id,
+        ),
+    )
+    .where(
+        is_unserved,
+        inbox.c.from_person,
+        conversations.c.folder.is_not(None),
+        conversations.c.turn_run.is_(None),
+        ~conversations.c.folder_read_only,
+    )
+)
+
+
+class Folders(Group):
+    def list(self, user: UserId) -> Sequence[Folder]:
+        return [_to_folder(row) for row in self._execute(_list, {"owner": user})]
+
+    def find(self, user: UserId, path: str, machine: str) -> Folder | None:
+        row = self._execute(_find, _key(user, path, machine)).first()
+        return None if row is None else _to_folder(row)
+
+    def put(self, user: UserId, folder: Folder) -> None:
+        """Add a folder, or replace it."""
+        row = {
+            "user_id": user,
+            "path": folder.path,
+            "machine": folder.machine,
+            "machine_name": folder.machine_name,
+            "read_only": folder.read_only,
+            "from_settings": folder.from_settings,
+            "instructions": json.dumps(dict(folder.instructions)),
+            "reported": folder.reported,
+            "created_at": folder.created_at,
+        }
+        upsert(self.connection, folders, row)
+        key = _key(user, folder.path, folder.machine)
+        self._execute(_change_users, {**key, "read_only": folder.read_only})
+
+    def remove(self, user: UserId, path: str, machine: str) -> None:
+        self._execute(_remove, _key(user, path, machine))
+
+    def mark_reported(self, user: UserId, folder: WorkFolder, digest: str) -> None:
+        """Record that the user was told about these changed instructions."""
+        self._execute(_report, {**_key(user, folder.path, folder.machine), "digest": digest})
+
+    def holders(self, user: UserId) -> Mapping[tuple[str, str], ConversationId]:
+        """Return the conversations whose runs write now, by folder and machine."""
+        rows = self._execute(_holders, {"owner": user})
+        return {(row.folder, row.folder_machine): ConversationId(row.id) for row in rows}
+
+    def wanted_for_replies(self) -> frozenset[tuple[UserId, str, str]]:
+        """Return owner, path and machine of the folders that replies have to write in."""
+        rows = self._execute(_wanted, {})
+        return frozenset((UserId(row.user_id), row.folder, row.folder_machine) for row in rows)
+
+
+def _key(user: UserId, path: str, machine: str) -> Mapping[str, str]:
+    return {"owner": user, "which": path, "where": machine}
+
+
+def _to_folder(row: Row[Any]) -> Folder:
+    return Folder(
+        path=row.path,
+        read_only=row.read_only,
+        machine=row.machine,
+        machine_name=row.machine_name,
+        created_at=row.created_at,
+        from_settings=row.from_settings,
+        instructions=json.loads(row.instructions),
+        reported=row.reported,
+    )

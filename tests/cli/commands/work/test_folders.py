@@ -1,0 +1,98 @@
+"""`backburner folders` and `say --here`, with a real server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.programs.programs import Ended, Start
+from support.requirements import requirement
+
+Call = Callable[..., Ended]
+
+
+@pytest.fixture
+def app(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Start a server, and make the folder of a project."""
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("BACKBURNER_DATA", str(home / "data"))
+    start("up", "--port", "0").wait_until_ready()
+    folder = home / "code" / "app"
+    folder.mkdir(parents=True)
+    (folder / "AGENTS.md").write_text("Run the tests first.\n")
+    return folder
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _prompt: text)
+
+
+@requirement("B-folder")
+def test_a_folder_is_added_listed_accepted_and_removed(app: Path, call: Call) -> None:
+    empty = call("folders", "list")
+    added = call("folders", "add", str(app))
+    (app / "AGENTS.md").write_text("Do something else.\n")
+    changed = call("folders", "list")
+    shown = call("folders", "accept", str(app), "--yes")
+    again = call("folders", "accept", str(app))
+    read_only = call("folders", "add", str(app), "--read-only")
+    listed = json.loads("\n".join(call("folders", "list", "--json").out))
+    call("folders", "remove", str(app))
+    gone = call("folders", "remove", str(app))
+
+    assert empty.out == ["No folders: agents have private workspaces."]
+    (told,) = added.out
+    assert told.startswith(f"Added {app}: agents may read and change it, without the network.")
+    assert told.endswith("They follow AGENTS.md there.")
+    assert "instructions changed" in changed.out[1]
+    assert "-Run the tests first." in shown.out
+    assert "+Do something else." in shown.out
+    assert shown.out[-1] == "Accepted."
+    assert again.out == ["Agents follow these instructions already."]
+    assert "agents may read it" in read_only.out[0]
+    assert [(one["path"], one["read_only"]) for one in listed] == [(str(app), True)]
+    assert gone.code == 3
+
+
+@pytest.mark.parametrize("place", ["/", "~", "~/data", "~/.ssh", "/etc"])
+def test_places_that_agents_must_not_see_are_refused_in_words(
+    app: Path, call: Call, place: str
+) -> None:
+    assert app.exists()
+    ended = call("folders", "add", place)
+
+    assert ended.code == 2
+    assert call("folders", "list").out == ["No folders: agents have private workspaces."]
+
+
+@requirement("B-folder")
+def test_say_here_offers_to_add_the_current_folder_and_works_there(
+    app: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (app / "src").mkdir()
+    monkeypatch.chdir(app)
+    answer(monkeypatch, "n")
+    refused = call("say", "--here", "hello")
+    answer(monkeypatch, "y")
+    first = call("say", "--here", "hello", "--json")
+    monkeypatch.chdir(app / "src")
+    answer(monkeypatch, "n")
+    below = call("say", "--here", "hello", "--json")
+    named = call("say", "--folder", "app", "hello", "--json")
+
+    assert refused.code == 1
+    assert "Nothing was sent." in refused.err[-1]
+    for ended in (first, below, named):
+        conversation = json.loads("\n".join(ended.out))["conversation_id"]
+        shown = json.loads("\n".join(call("conversations", conversation, "--json").out))
+        assert shown["folder"] == str(app)
+
+
+def test_here_and_folder_are_for_new_conversations(app: Path, call: Call) -> None:
+    assert call("say", "-c", "--here", "hello").code == 2
+    assert call("say", "--here", "--folder", str(app), "hello").code == 2
+    unknown = call("say", "--folder", str(app), "hello")
+    assert unknown.code == 3
+    assert "folders add" in unknown.err[0]
