@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
-from backburner.core.commands import NETWORK_ARGUMENT, Cage, lasting_words
+from backburner.core.commands import NETWORK_ARGUMENT, Cage, LineStep, is_plain, lasting_words
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
@@ -72,6 +72,8 @@ MAX_REPEATED_CALLS = 5
 class ToolCall:
     tool: Tool
     arguments: Mapping[str, Any]
+    #: Of a command line that was read; empty: it could not be. None: it is plain, or free.
+    steps: tuple[LineStep, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +163,13 @@ def choose_cage(conversation: Conversation) -> Cage:
 def find_cage(call: ToolCall) -> Cage | None:
     """Return what keeps a call from reaching anything outside its folder; None: nothing does."""
     return call.tool.cage if call.arguments.get(NETWORK_ARGUMENT, False) is False else None
+
+
+def line_to_read(call: ToolCall) -> str | None:
+    """Return the command line of a call that has to be read before anybody is asked about it."""
+    line = call.arguments.get("command")
+    is_command = call.tool.grant_match is GrantMatch.COMMAND and isinstance(line, str)
+    return line if is_command and not is_plain(line) and not _is_free(call) else None
 
 
 def call_digest(call: ToolCall) -> str:
@@ -256,7 +265,7 @@ def _words(call: ToolCall) -> tuple[str, ...] | None:
         case GrantMatch.TOOL:
             return ()
         case GrantMatch.COMMAND:
-            return lasting_words(call.arguments.get("command"))
+            return lasting_words(call.arguments.get("command"), call.steps)
         case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
         case GrantMatch.NOTHING:

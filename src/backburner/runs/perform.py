@@ -90,6 +90,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
         Budget(deps, turn, prepared.root, probes=profile if claim.in_outage else None),
         can_be_injected=deps.can_be_injected(profile),
+        read_line=deps.read_line,
         over=prepared.over,
     )
     drafts = DraftWriter(deps, turn)

@@ -4,7 +4,8 @@ Before: one transaction checks that the turn is still ours, that the run may con
 policy allows the call, and records the call. After: its result is recorded.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,7 +15,7 @@ import structlog
 
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
-from backburner.core.commands import Cage
+from backburner.core.commands import Cage, LineStep
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, Fenced
 from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
@@ -58,6 +59,8 @@ class Gate:
     budget: Budget
     #: False for engines that are immune to prompt injection.
     can_be_injected: bool = True
+    #: Splits a command line into its steps.
+    read_line: Callable[[str], tuple[LineStep, ...]] | None = None
     #: Calls that need approval, in the order in which the agent tried them.
     unapproved: list[ToolCall] = field(default_factory=list)
     #: Jobs that the run waits for, and inbox items whose content the agent has read already.
@@ -85,7 +88,8 @@ class Gate:
         """Make a call if it is admitted, else return the reason."""
         if self.stop.reason not in (None, StopReason.APPROVAL):
             return RUN_IS_ENDING
-        call, call_id, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
+        call = await self._read(ToolCall(offer.tool, arguments))
+        call_id, tried = new_call_id(), list[Tx]()
 
         def admit(tx: Tx) -> _Admitted | ToolResult | StopReason:
             # An earlier try may have been committed, and only its response lost.
@@ -113,6 +117,12 @@ class Gate:
             self.stop.request(StopReason.REPEATING)
             return replace(result, stop=True)
         return result
+
+    async def _read(self, call: ToolCall) -> ToolCall:
+        line = tool_policy.line_to_read(call)
+        if line is None or self.read_line is None:
+            return call
+        return replace(call, steps=await asyncio.to_thread(self.read_line, line))
 
     def _is_repeating(self, offer: Offer, call: ToolCall, result: str) -> bool:
         made = (tool_policy.call_digest(call), result)
