@@ -21,6 +21,8 @@ from backburner.core.question import NO, YES, Question
 from backburner.core.validation import canonical_json, check_json
 
 ALWAYS_HERE = "always here"
+#: Of what an approval binds to: the task that gets the grants, after a test run of it.
+GRANTS_TO_TASK = "grants_to"
 #: The server name of built-in tools.
 OWN_SERVER = "backburner"
 #: An agent without it only reads.
@@ -212,18 +214,28 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
     """Turn the answer to an approval into grants: none, single-use, or lasting."""
     if answer not in (YES, ALWAYS_HERE):
         return ()
-    lasting = answer == ALWAYS_HERE
+    is_list = GRANTS_TO_TASK in question.binds_to
     return tuple(
-        Grant(
-            id=derive_grant_id(question.id, number),
-            server=bound["server"],
-            tool=bound["tool"],
-            definition=bound["definition"],
-            call=None if lasting else bound["digest"],
-            words=tuple(bound["words"] or ()) if lasting else (),
-            expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
+        _grant(
+            derive_grant_id(question.id, number),
+            bound,
+            # The calls of a list are granted for as long as each of them can be.
+            lasting=answer == ALWAYS_HERE and not (is_list and bound["words"] is None),
+            now=now,
         )
         for number, bound in enumerate(question.binds_to["calls"])
+    )
+
+
+def _grant(grant_id: GrantId, bound: Mapping[str, Any], *, lasting: bool, now: datetime) -> Grant:
+    return Grant(
+        id=grant_id,
+        server=bound["server"],
+        tool=bound["tool"],
+        definition=bound["definition"],
+        call=None if lasting else bound["digest"],
+        words=tuple(bound["words"] or ()) if lasting else (),
+        expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
     )
 
 
