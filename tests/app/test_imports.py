@@ -16,7 +16,7 @@ pytestmark = pytest.mark.starts
 #: Libraries of agents, of protocols and of data that a program needs at their first use.
 AT_FIRST_USE = frozenset(
     "alembic anthropic claude_agent_sdk genai_prices httpcore2 httpx2 mcp openai pydantic_ai"
-    " backburner.engine.claude backburner.gateway.network".split()
+    " backburner.engine.claude backburner.gateway.network tree_sitter tree_sitter_bash".split()
 )
 WEB_SERVER = frozenset(
     "argon2 backburner.api backburner.web fastapi opentelemetry starlette uvicorn".split()

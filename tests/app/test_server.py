@@ -42,6 +42,11 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
         yield build(settings, clock, database, LocalBus(), Machines())
 
 
+async def test_lines_of_several_programs_are_split_into_steps(app: App) -> None:
+    assert app.deps.read_line is not None
+    assert [step.words for step in app.deps.read_line("a b | c")] == [("a", "b"), ("c",)]
+
+
 async def ready(app: App) -> tuple[int, dict[str, str]]:
     transport = httpx2.ASGITransport(app=build_server_api(app))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from backburner.core.shown_call import MAX_CALL_CHARS, show_call
+from backburner.core.commands import Join, LineStep, Redirection
+from backburner.core.shown_call import MAX_CALL_CHARS, UNREADABLE_LINE, describe_steps, show_call
 from backburner.core.tool_policy import GrantMatch, Tool, ToolCall
 from backburner.core.validation import escape_hidden
 
@@ -38,6 +39,68 @@ def test_no_line_of_a_command_looks_like_one_of_ours() -> None:
     call = ToolCall(COMMAND, {"command": "ls\nsend {}\nYou may say yes."})
 
     assert show_call(call).splitlines()[1:] == ["    ls", "    send {}", "    You may say yes."]
+
+
+def test_a_line_of_several_steps_is_shown_whole_and_step_by_step() -> None:
+    steps = (
+        LineStep(words=("cd", "repo")),
+        LineStep(join=Join.IF_SUCCEEDED, words=("npm", "publish")),
+    )
+    call = ToolCall(COMMAND, {"command": "cd repo && npm publish", "network": True}, steps)
+
+    assert show_call(call) == (
+        "run_command with network:\n"
+        "    cd repo && npm publish\n"
+        "Step by step:\n"
+        "    1. Go to the folder with `cd repo`.\n"
+        "    2. If the last step that ran succeeded: run `npm publish`."
+    )
+
+
+def test_a_line_that_could_not_be_read_is_shown_whole_and_says_so() -> None:
+    tool = replace(COMMAND, cage_missing="Seccomp is missing.")
+    call = ToolCall(tool, {"command": "eval $X"}, ())
+
+    shown = f"run_command:\n    eval $X\n{UNREADABLE_LINE}\n(Seccomp is missing.)"
+    assert show_call(call) == shown
+
+
+def test_steps_say_when_they_run_and_on_what() -> None:
+    steps = [
+        LineStep(assignments=("A=1", "B=2")),
+        LineStep(join=Join.THEN, words=("export", "C=3")),
+        LineStep(join=Join.IF_FAILED, assignments=("D=4",), words=("cd", "-P", "x")),
+        LineStep(join=Join.PIPE, words=("cd", "-")),
+        LineStep(join=Join.PIPE_WITH_ERRORS, words=("head",)),
+    ]
+
+    assert list(describe_steps(steps)) == [
+        "1. Set `A=1 B=2`.",
+        "2. Then set for all programs after it: `export C=3`.",
+        "3. If the last step that ran failed: with `D=4` set, run `cd -P x`.",
+        "4. With the output of step 3 as its input: run `cd -`.",
+        "5. With the output and the errors of step 4 as its input: run `head`.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [
+        (Redirection("", ">", "f"), "write its output to the file `f`"),
+        (Redirection("1", ">|", "f"), "write its output (`1`) to the file `f`"),
+        (Redirection("2", ">>", "'f g'"), "append its errors (`2`) to the file `'f g'`"),
+        (Redirection("3", ">", "f"), "write descriptor `3` to the file `f`"),
+        (Redirection("", "&>", "f"), "write its output and its errors to the file `f`"),
+        (Redirection("", "&>>", "f"), "append its output and its errors to the file `f`"),
+        (Redirection("2", ">&", "1"), "send its errors (`2`) to where descriptor `1` goes"),
+        (Redirection("", "<", "f"), "read the file `f`"),
+        (Redirection("3", "<", "f"), "read the file `f` as descriptor `3`"),
+    ],
+)
+def test_redirections_name_their_files(redirection: Redirection, words: str) -> None:
+    step = LineStep(words=("a", "b"), redirections=(redirection,))
+
+    assert list(describe_steps([step])) == [f"1. Run `a b`; {words}."]
 
 
 @pytest.mark.parametrize("tool", [SEND, COMMAND])

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.doubles.engine import Call, ScriptedEngine, Step
+from support.doubles.engine import Call, End, ScriptedEngine, Step
 from support.doubles.tools import ALONE
 from support.requirements import requirement
 from support.stage.stage import Stage
 from support.stage.until import until
 
+from backburner.actions.work import preview
 from backburner.bus.local import LocalBus
 from backburner.core.question import NO, YES, Purpose
+from backburner.core.schedule import Cron
+from backburner.core.work.test_run import PUT_BACK
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, ToolResult, TurnRequest
 from backburner.process.shell import ConfinedShell
@@ -127,6 +130,32 @@ async def test_a_run_ends_with_one_question_about_what_its_command_changed(
     assert (folder / ".envrc").read_text() == "x\n"
     assert (folder / "CLAUDE.md").read_text() == "y\n"
     assert stage.load(chat).questions == ()
+
+
+async def test_a_test_run_puts_files_back_and_asks_about_other_calls_only(
+    folder: Path, tools: Mapping[str, Offer], database: Database
+) -> None:
+    stage = Stage(
+        database,
+        LocalBus(),
+        ScriptedEngine(),
+        toolbox=lambda deps: Toolbox(deps, lambda _user, _cage: list(tools.values())),
+    )
+    task = await stage.task(Cron("0 3 * * *", "UTC"))
+    stage.engine.then(
+        Call("run_command", {"command": "echo x >.envrc"}),
+        Call("write_file", {"path": ".envrc", "content": "y"}),
+        End({"complete": True}),
+    )
+    job = await preview.start_test_run(stage.deps, task.user_id, task.id)
+    await stage.work()
+
+    assert not (folder / ".envrc").exists()
+    assert stage.engine.results[0].text.endswith(PUT_BACK)
+    question = stage.question(job)
+    assert [bound["tool"] for bound in question.binds_to["calls"]] == ["write_file"]
+    assert "Write the file .envrc:\n" in question.prompt
+    assert question.prompt.endswith("and put back. The same change asks again.")
 
 
 async def test_an_edit_of_the_user_is_never_lost(folder: Path, tools: Mapping[str, Offer]) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import IO
 
 from backburner.core.allowance import Allowance, Amount, Price
+from backburner.core.commands import LineStep
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
@@ -156,6 +157,8 @@ class Deps:
     interrupted_commands: Callable[
         [], AbstractAsyncContextManager[Sequence[InterruptedCommand]]
     ] = no_interrupted_commands
+    #: Splits a command line into its steps; None: lines are shown as they are.
+    read_line: Callable[[str], tuple[LineStep, ...]] | None = None
     #: Copies the database to a file that is deleted when closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
 

@@ -5,14 +5,14 @@ from datetime import timedelta
 from backburner.actions import active_limit, spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
-from backburner.core import notice, question, transitions
+from backburner.core import notice, question, schedule, tool_policy, transitions
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict
-from backburner.core.ids import CallId, QuestionId, UserId
+from backburner.core.ids import CallId, ConversationId, QuestionId, UserId
 from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
-from backburner.core.work import views
+from backburner.core.work import test_run, views
 from backburner.core.work.views import TaskStatus
 from backburner.ports import Tx
 
@@ -108,9 +108,29 @@ def _settle(tx: Tx, before: Conversation, question: Question, step: Step) -> Non
     if question.purpose is Purpose.IN_DOUBT and answer in _SETTLED:
         # The result of an identical call in the next run.
         tx.tool_calls.settle(before.user_id, CallId(question.binds_to["call_id"]), _SETTLED[answer])
+    if (task_id := question.binds_to.get(tool_policy.GRANTS_TO_TASK)) is not None:
+        _grant_to_task(tx, before, question, answer, ConversationId(task_id))
     if question.purpose is Purpose.ALLOWANCE:
         spending.apply_answer(tx, before, question, answer)
     if question.purpose is Purpose.PROPOSAL and answer == NO:
         # A test run of it may be in progress.
         for child in tx.conversations.open_children(before.user_id, before.id):
             steps.stop_all(tx, child)
+
+
+def _grant_to_task(
+    tx: Tx, job: Conversation, question: Question, answer: str, task_id: ConversationId
+) -> None:
+    """Give a task what was approved after its test run, until the day after its next run."""
+    if answer == NO:
+        return
+    task = tx.conversations.lock(job.user_id, task_id)
+    if task.status is Status.ARCHIVED or not test_run.is_same_work(task, job):
+        raise Conflict(
+            "The task was changed after this test run.",
+            hint="Answer no, and start another test run.",
+        )
+    times = () if task.schedule is None else schedule.upcoming(task.schedule, now=tx.now, count=1)
+    next_run_at = max(filter(None, (tx.now, task.next_run_at, *times)))
+    given = tool_policy.grants_given(question, answer, now=next_run_at)
+    tx.grants.give(job.user_id, task_id, given)

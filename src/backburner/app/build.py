@@ -17,6 +17,7 @@ from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.core.errors import BadSetting
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
+from backburner.process.line_reader import read_line
 from backburner.settings import PriceList, Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_pooled, is_sqlite
@@ -95,6 +96,7 @@ def build(
         describe_repository=machines.repository,
         remove_files=partial(remove_folders, (settings.workspaces, settings.kept_changes)),
         interrupted_commands=InterruptedCommands(settings.workspaces, settings.kept_changes).take,
+        read_line=read_line,
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
     # Tools call actions, and the actions of a run need the tools.

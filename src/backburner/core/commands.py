@@ -6,7 +6,11 @@ line says; with the network it needs one for its exact line.
 
 import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+
+from backburner.core.validation import hidden_characters
 
 #: The argument with which an agent asks for the network.
 NETWORK_ARGUMENT = "network"
@@ -17,6 +21,37 @@ class Cage(StrEnum):
 
     LOOK = "look"  #: Its folder, to read.
     WORK = "work"  #: Its folder, to read and write.
+
+
+class Join(StrEnum):
+    """How a step of a line follows the one before, by the operator between them."""
+
+    START = ""
+    THEN = ";"  #: Or a new line.
+    IF_SUCCEEDED = "&&"
+    IF_FAILED = "||"
+    PIPE = "|"
+    PIPE_WITH_ERRORS = "|&"
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    #: Its digit, or empty: the one that the operator means.
+    descriptor: str
+    operator: str
+    #: A file, or the digit of another descriptor.
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineStep:
+    """One program of a command line. All text is that of the line, with its quotes."""
+
+    join: Join = Join.START
+    assignments: tuple[str, ...] = ()
+    #: The program and its arguments; none: only variables are set.
+    words: tuple[str, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
 
 
 #: Subcommands that only read from where the program gets its packages: their arguments may vary.
@@ -67,30 +102,76 @@ _CURL_ARGUMENT = re.compile(
     r"|no-progress-meter|output|progress-bar|remote-name|request|retry|retry-delay|show-error"
     r"|silent|user|user-agent|verbose)|[^-@].*"
 )
+#: Programs that only pass on some of their input, with arguments that name no file.
+_FILTERS = {
+    "cat": r"",
+    "grep": r"(-[EFcinovwx]+ )*[^ -][^ ]*",
+    "head": r"(-[0-9]+|-[cn] ?[0-9]+)?",
+    "jq": r"(-[CMSacejrs]+ )*\.[A-Za-z0-9_.]*",
+    "sort": r"(-[bdfghinruV]+)?",
+    "tail": r"(-[0-9]+|-[cn] ?\+?[0-9]+)?",
+    "uniq": r"(-[cdiu]+)?",
+    "wc": r"(-[clmw]+)?",
+}
+#: Arguments with which a step writes a file, which a later step of the same line could obey.
+_WRITES_FILE = {
+    "curl": re.compile(r"-[A-Za-z0-9]*[Oo].*|--(output|remote).*"),
+    "kubectl": re.compile(r"--output-d.*"),
+}
 #: Of a line. Words are split letter by letter, and long ones ever more slowly.
-_MAX_LINE_CHARS = 4096
+MAX_LINE_CHARS = 4096
 _SHELL_SIGNS = frozenset(";&|<>$`(){}*?[]~#\\\n\r")
 
 
-def lasting_words(command: object) -> tuple[str, ...] | None:
+def lasting_words(
+    command: object, steps: Sequence[LineStep] | None = None
+) -> tuple[str, ...] | None:
     """Return what a lasting grant for a command covers; None if there can be none.
 
     One word is the exact line. More are a subcommand whose arguments may vary. A line that runs
-    or reads files of its folder could be granted today and do something else tomorrow.
+    or reads files of its folder could be granted today and do something else tomorrow. A line of
+    several steps is covered if each of them would be, and none changes what another does.
     """
     words = _plain_words(command)
     if words is None:
-        return None
+        does_the_same = steps and all(map(_is_lasting_step, steps))
+        return (str(command),) if does_the_same else None
+    return _find_reading_subcommand(words) or (
+        (str(command),) if _always_does_the_same(*words) else None
+    )
+
+
+def is_plain(command: object) -> bool:
+    """Return whether a line is one program and its arguments, so that it needs no reading."""
+    return _plain_words(command) is not None and not hidden_characters(str(command))
+
+
+def _is_lasting_step(step: LineStep) -> bool:
+    words = _plain_words(" ".join(step.words))
+    if words is None or step.assignments or step.redirections:
+        return False
+    program, *arguments = words
+    if step.join in (Join.PIPE, Join.PIPE_WITH_ERRORS):
+        # A program that stands alone has no input that could tell it what to do.
+        filtering = _FILTERS.get(program, r"(?!)")
+        return re.fullmatch(filtering, " ".join(arguments)) is not None
+    writing = _WRITES_FILE.get(program)
+    if writing is not None and any(map(writing.fullmatch, arguments)):
+        return False
+    return _find_reading_subcommand(words) is not None or _always_does_the_same(*words)
+
+
+def _find_reading_subcommand(words: tuple[str, ...]) -> tuple[str, ...] | None:
     for subcommand in READING_SUBCOMMANDS:
         names = words[len(subcommand) :]
         if words[: len(subcommand)] == subcommand and names and all(map(_PACKAGE.fullmatch, names)):
             return subcommand
-    return (str(command),) if _always_does_the_same(*words) else None
+    return None
 
 
 def _plain_words(command: object) -> tuple[str, ...] | None:
     """Split a line into words; None if it is more than one program and its arguments."""
-    if not isinstance(command, str) or len(command) > _MAX_LINE_CHARS:
+    if not isinstance(command, str) or len(command) > MAX_LINE_CHARS:
         return None
     if _SHELL_SIGNS & set(command):
         return None

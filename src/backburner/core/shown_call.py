@@ -1,15 +1,17 @@
 """How a tool call is shown to the user who is to approve it: nothing of it is hidden unsaid."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, assert_never
 
-from backburner.core.commands import NETWORK_ARGUMENT
+from backburner.core.commands import NETWORK_ARGUMENT, Join, LineStep, Redirection
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.core.validation import canonical_json, escape_hidden
 
 #: Of one call; a longer one is shown by its beginning and its end.
 MAX_CALL_CHARS = 3_000
 _END_CHARS = 1_000
+_DESCRIPTORS = {"": "its output", "1": "its output (`1`)", "2": "its errors (`2`)"}
+UNREADABLE_LINE = "(The line could not be split into steps. It may do more than it seems to.)"
 
 
 def show_call(call: ToolCall) -> str:
@@ -25,7 +27,7 @@ def show_call(call: ToolCall) -> str:
         del arguments[NETWORK_ARGUMENT]
     more = f" {_show_rest(arguments)}" if arguments else ""
     why = f"\n({call.tool.cage_missing})" if call.tool.cage_missing else ""
-    return f"{call.tool.name}{network}{more}:\n    {lines}{why}"
+    return f"{call.tool.name}{network}{more}:\n    {lines}{_show_steps(call.steps)}{why}"
 
 
 def excerpt(text: str) -> str:
@@ -39,3 +41,77 @@ def excerpt(text: str) -> str:
 
 def _show_rest(arguments: Mapping[str, Any]) -> str:
     return excerpt(escape_hidden(canonical_json(dict(arguments))))
+
+
+def _show_steps(steps: Sequence[LineStep] | None) -> str:
+    if steps is None:
+        return ""
+    if not steps:
+        return f"\n{UNREADABLE_LINE}"
+    shown = "".join(f"\n    {text}" for text in describe_steps(steps))
+    return f"\nStep by step:{excerpt(shown)}"
+
+
+def describe_steps(steps: Sequence[LineStep]) -> Iterator[str]:
+    """Describe each step of a line, with all of its text between backquotes.
+
+    No step has a backquote itself, so that nothing of it can be taken for words of ours.
+    """
+    for number, step in enumerate(steps, start=1):
+        doing = "; ".join([_describe_program(step), *map(_describe_redirection, step.redirections)])
+        text = f"{_describe_join(step.join, before=number - 1)}{doing}"
+        yield f"{number}. {text[0].upper()}{text[1:]}."
+
+
+def _describe_join(join: Join, *, before: int) -> str:
+    match join:
+        case Join.START:
+            return ""
+        case Join.THEN:
+            return "then "
+        case Join.IF_SUCCEEDED:
+            return "if the last step that ran succeeded: "
+        case Join.IF_FAILED:
+            return "if the last step that ran failed: "
+        case Join.PIPE:
+            return f"with the output of step {before} as its input: "
+        case Join.PIPE_WITH_ERRORS:
+            return f"with the output and the errors of step {before} as its input: "
+        case _:
+            assert_never(join)
+
+
+def _describe_program(step: LineStep) -> str:
+    if not step.words:
+        return f"set {_quote(step.assignments)}"
+    during = f"with {_quote(step.assignments)} set, " if step.assignments else ""
+    match step.words:
+        case ("cd", folder) if not folder.startswith("-"):
+            return f"{during}go to the folder with {_quote(['cd', folder])}"
+        case ("export", *_):
+            return f"{during}set for all programs after it: {_quote(step.words)}"
+        case _:
+            return f"{during}run {_quote(step.words)}"
+
+
+def _describe_redirection(redirection: Redirection) -> str:
+    target, operator = _quote([redirection.target]), redirection.operator
+    named = _DESCRIPTORS.get(redirection.descriptor, f"descriptor {_quote(redirection.descriptor)}")
+    match operator:
+        case "<":
+            given = f" as {named}" if redirection.descriptor else ""
+            return f"read the file {target}{given}"
+        case ">&":
+            return f"send {named} to where descriptor {target} goes"
+        case ">>":
+            return f"append {named} to the file {target}"
+        case "&>":
+            return f"write its output and its errors to the file {target}"
+        case "&>>":
+            return f"append its output and its errors to the file {target}"
+        case _:
+            return f"write {named} to the file {target}"
+
+
+def _quote(words: Sequence[str]) -> str:
+    return f"`{' '.join(words)}`"

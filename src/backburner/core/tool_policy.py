@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
-from backburner.core.commands import NETWORK_ARGUMENT, Cage, lasting_words
+from backburner.core.commands import NETWORK_ARGUMENT, Cage, LineStep, is_plain, lasting_words
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
@@ -21,6 +21,8 @@ from backburner.core.question import NO, YES, Question
 from backburner.core.validation import canonical_json, check_json
 
 ALWAYS_HERE = "always here"
+#: Of what an approval binds to: the task that gets the grants, after a test run of it.
+GRANTS_TO_TASK = "grants_to"
 #: The server name of built-in tools.
 OWN_SERVER = "backburner"
 #: An agent without it only reads.
@@ -72,6 +74,8 @@ MAX_REPEATED_CALLS = 5
 class ToolCall:
     tool: Tool
     arguments: Mapping[str, Any]
+    #: Of a command line that was read; empty: it could not be. None: it is plain, or free.
+    steps: tuple[LineStep, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +172,13 @@ def find_cage(call: ToolCall) -> Cage | None:
     return call.tool.cage if call.arguments.get(NETWORK_ARGUMENT, False) is False else None
 
 
+def line_to_read(call: ToolCall) -> str | None:
+    """Return the command line of a call that has to be read before anybody is asked about it."""
+    line = call.arguments.get("command")
+    is_command = call.tool.grant_match is GrantMatch.COMMAND and isinstance(line, str)
+    return line if is_command and not is_plain(line) and not _is_free(call) else None
+
+
 def call_digest(call: ToolCall) -> str:
     """Hash server, tool, definition and exact arguments: any difference is another call."""
     tool = call.tool
@@ -208,18 +219,28 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
     """Turn the answer to an approval into grants: none, single-use, or lasting."""
     if answer not in (YES, ALWAYS_HERE):
         return ()
-    lasting = answer == ALWAYS_HERE
+    is_list = GRANTS_TO_TASK in question.binds_to
     return tuple(
-        Grant(
-            id=derive_grant_id(question.id, number),
-            server=bound["server"],
-            tool=bound["tool"],
-            definition=bound["definition"],
-            call=None if lasting else bound["digest"],
-            words=tuple(bound["words"] or ()) if lasting else (),
-            expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
+        _grant(
+            derive_grant_id(question.id, number),
+            bound,
+            # The calls of a list are granted for as long as each of them can be.
+            lasting=answer == ALWAYS_HERE and not (is_list and bound["words"] is None),
+            now=now,
         )
         for number, bound in enumerate(question.binds_to["calls"])
+    )
+
+
+def _grant(grant_id: GrantId, bound: Mapping[str, Any], *, lasting: bool, now: datetime) -> Grant:
+    return Grant(
+        id=grant_id,
+        server=bound["server"],
+        tool=bound["tool"],
+        definition=bound["definition"],
+        call=None if lasting else bound["digest"],
+        words=tuple(bound["words"] or ()) if lasting else (),
+        expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
     )
 
 
@@ -261,7 +282,7 @@ def _words(call: ToolCall) -> tuple[str, ...] | None:
         case GrantMatch.TOOL:
             return ()
         case GrantMatch.COMMAND:
-            return lasting_words(call.arguments.get("command"))
+            return lasting_words(call.arguments.get("command"), call.steps)
         case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
         case GrantMatch.NOTHING:

@@ -231,6 +231,9 @@ class ToolCalls(Protocol):
 
 class Grants(Protocol):
     def valid(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
+    def give(
+        self, user: UserId, conversation_id: ConversationId, given: Iterable[Grant]
+    ) -> None: ...
     def revoke(self, user: UserId, grant_id: GrantId) -> None: ...
 
 

@@ -394,7 +394,7 @@ class _Ending:
         return transitions.ask_owner(conversation, question)
 
     def _commit(self, tx: Tx, step: Step, ending: RunEnding, *, asks: bool = True) -> None:
-        step = self._ask_in_doubt(tx, step) if asks else step
+        step = self._ask_for_list(tx, self._ask_in_doubt(tx, step)) if asks else step
         result = self.result
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
@@ -411,7 +411,7 @@ class _Ending:
         serves: bool = True,
         wait: ModelWait = NO_WAIT,
     ) -> None:
-        step = self._with_note(tx, self._ask_in_doubt(tx, step))
+        step = self._with_note(tx, self._ask_for_list(tx, self._ask_in_doubt(tx, step)))
         # It waits for its user then.
         wait = NO_WAIT if step.asked else wait
         served = self._served() if serves else []
@@ -432,6 +432,14 @@ class _Ending:
     def _ask_in_doubt(self, tx: Tx, step: Step) -> Step:
         calls = self._take_in_doubt(tx)
         return tool_journal.ask_about(step, calls, self.claim.turn.kind, now=tx.now)
+
+    def _ask_for_list(self, tx: Tx, step: Step) -> Step:
+        """Ask about all calls of a test run that need approval; another process has no list."""
+        task_id = step.conversation.parent_id
+        if not self.gate.lists_calls or not self.gate.unapproved or task_id is None:
+            return step
+        question = self.gate.list_question(task_id, now=tx.now)
+        return step.then(transitions.ask_owner(step.conversation, question))
 
     def _take_in_doubt(self, tx: Tx) -> Sequence[JournalEntry]:
         # The gate knows only the calls since this claim; a run that resumed may have earlier ones.

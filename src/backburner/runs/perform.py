@@ -17,7 +17,7 @@ import structlog
 from backburner.actions import discovery
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
-from backburner.core import prompt, retry, routing, tool_journal
+from backburner.core import prompt, retry, routing, tool_journal, transitions
 from backburner.core.conversation import Kind
 from backburner.core.errors import (
     BadOutcome,
@@ -93,6 +93,8 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
         Budget(deps, turn, prepared.root, probes=profile if claim.in_outage else None),
         can_be_injected=deps.can_be_injected(profile),
+        lists_calls=turn.kind is RunKind.BACKGROUND and transitions.is_test_run(claim.conversation),
+        read_line=deps.read_line,
         over=prepared.over,
     )
     drafts = DraftWriter(deps, turn)

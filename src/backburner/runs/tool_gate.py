@@ -4,7 +4,8 @@ Before: one transaction checks that the turn is still ours, that the run may con
 policy allows the call, and records the call. After: its result is recorded.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,16 +15,17 @@ import structlog
 
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
-from backburner.core.commands import Cage
+from backburner.core.commands import Cage, LineStep
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, Fenced
-from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
+from backburner.core.ids import CallId, ConversationId, ItemId, derive_question_id, new_call_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.shown_call import show_call
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
 from backburner.core.validation import replace_invalid_characters
+from backburner.core.work import test_run
 from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
 from backburner.runs.budget import Budget
 from backburner.runs.stopping import StopReason, StopRequests
@@ -37,6 +39,8 @@ APPROVAL_NEEDED = ToolResult(
     failed=True,
     stop=True,
 )
+
+CALL_LISTED = ToolResult(test_run.NOT_MADE, failed=True)
 
 _log = structlog.get_logger(__name__)
 
@@ -58,6 +62,10 @@ class Gate:
     budget: Budget
     #: False for engines that are immune to prompt injection.
     can_be_injected: bool = True
+    #: Of the test run of a task: calls that need approval are listed, and the run goes on.
+    lists_calls: bool = False
+    #: Splits a command line into its steps.
+    read_line: Callable[[str], tuple[LineStep, ...]] | None = None
     #: Calls that need approval, in the order in which the agent tried them.
     unapproved: list[ToolCall] = field(default_factory=list)
     #: Jobs that the run waits for, and inbox items whose content the agent has read already.
@@ -74,6 +82,10 @@ class Gate:
     _repeated: int = 0
     #: What would come of a call, by its digest.
     _previews: dict[str, str] = field(default_factory=dict)
+    #: In a test run: the digests of all calls that were not made, also of those not asked about.
+    _listed: set[str] = field(default_factory=set)
+    #: In a test run, files were changed that other programs obey, and put back.
+    _puts_files_back: bool = False
     #: Calls of this run that were answered from the journal, by the earlier call.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
 
@@ -85,7 +97,8 @@ class Gate:
         """Make a call if it is admitted, else return the reason."""
         if self.stop.reason not in (None, StopReason.APPROVAL):
             return RUN_IS_ENDING
-        call, call_id, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
+        call = await self._read(ToolCall(offer.tool, arguments))
+        call_id, tried = new_call_id(), list[Tx]()
 
         def admit(tx: Tx) -> _Admitted | ToolResult | StopReason:
             # An earlier try may have been committed, and only its response lost.
@@ -113,6 +126,12 @@ class Gate:
             self.stop.request(StopReason.REPEATING)
             return replace(result, stop=True)
         return result
+
+    async def _read(self, call: ToolCall) -> ToolCall:
+        line = tool_policy.line_to_read(call)
+        if line is None or self.read_line is None:
+            return call
+        return replace(call, steps=await asyncio.to_thread(self.read_line, line))
 
     def _is_repeating(self, offer: Offer, call: ToolCall, result: str) -> bool:
         made = (tool_policy.call_digest(call), result)
@@ -150,13 +169,20 @@ class Gate:
         finally:
             self._in_flight -= 1
         self.read.update(result.served)
-        for call, preview in result.asks:
-            self._ask(call)
-            self._previews[tool_policy.call_digest(call)] = preview
+        if result.asks and self.lists_calls:
+            # A change is approved by its id, and those of other runs have others.
+            self._puts_files_back, text = True, text + test_run.PUT_BACK
+        else:
+            self._ask_about_changes(result.asks)
         if result.wait is not None:
             self.waiting.append(result.wait)
             self.stop.request(StopReason.WAITING_FOR_JOBS)
         return ToolResult(text, failed=result.failed, stop=self.stop.reason is not None)
+
+    def _ask_about_changes(self, asks: Sequence[tuple[ToolCall, str]]) -> None:
+        for call, preview in asks:
+            self._ask(call)
+            self._previews[tool_policy.call_digest(call)] = preview
 
     def _admit(
         self, tx: Tx, offer: Offer, call: ToolCall, call_id: CallId
@@ -183,9 +209,9 @@ class Gate:
             return ToolResult(receipt.result or "")
         match decision:
             case Ask():
-                return self._ask(call)
+                return self._refuse(tx, conversation, call)
             case Allow(uses):
-                if self.unapproved:
+                if self.unapproved and not self.lists_calls:
                     # Another call of the same message needs approval: the run is about to end.
                     return RUN_IS_ENDING
                 # Before: the response of the transaction may be lost.
@@ -196,7 +222,11 @@ class Gate:
                     read_only = offer.read_only or tool_policy.find_cage(call) is Cage.LOOK
                     tx.tool_calls.begin(self.turn, call_id, call, read_only=read_only, uses=uses)
                     return _Admitted(call_id)
-                return self._ask(call)
+                return self._refuse(tx, conversation, call)
+
+    def _refuse(self, tx: Tx, conversation: Conversation, call: ToolCall) -> ToolResult:
+        """Refuse a call that needs approval: list it in a test run, else ask and stop the run."""
+        return self._list(tx, conversation, call) if self.lists_calls else self._ask(call)
 
     def _ask(self, call: ToolCall) -> ToolResult:
         """Stop the run; at once, because no other call may be admitted after this one."""
@@ -204,6 +234,43 @@ class Gate:
             self.unapproved.append(call)
         self.stop.request(StopReason.APPROVAL)
         return APPROVAL_NEEDED
+
+    def _list(self, tx: Tx, conversation: Conversation, call: ToolCall) -> ToolResult:
+        """List a call of a test run, unless its task may make it or the owner has been asked."""
+        digest = tool_policy.call_digest(call)
+        asked = {
+            bound["digest"]
+            for question in conversation.questions
+            if tool_policy.GRANTS_TO_TASK in question.binds_to
+            for bound in question.binds_to["calls"]
+        }
+        may_task = tool_policy.decide(
+            call, _task_grants(tx, conversation), allowed=None, in_doubt=False, now=tx.now
+        )
+        if isinstance(may_task, Ask) and digest not in asked | self._listed:
+            self._listed.add(digest)
+            if len(self.unapproved) < test_run.MAX_LISTED_CALLS:
+                self.unapproved.append(call)
+        return CALL_LISTED
+
+    def list_question(self, task_id: ConversationId, *, now: datetime) -> Question:
+        """Make one question for all calls that a test run has not made."""
+        previews = [self._previews.get(tool_policy.call_digest(call)) for call in self.unapproved]
+        shown = [
+            (call, preview or "") for call, preview in zip(self.unapproved, previews, strict=True)
+        ]
+        listed = test_run.select_calls(shown)
+        prompt = test_run.describe_list(
+            listed,
+            unlisted=len(self._listed) - len(listed),
+            puts_files_back=self._puts_files_back,
+        )
+        return replace(
+            self.question(now=now),
+            prompt=prompt,
+            options=test_run.list_options(listed),
+            binds_to=test_run.list_binding(listed, task_id),
+        )
 
     def question(self, *, now: datetime) -> Question:
         """Make one question for all calls that need approval."""
@@ -241,6 +308,10 @@ def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
         inherited = tx.grants.valid(conversation.user_id, conversation.parent_id)
         grants += [grant for grant in inherited if grant.call is None]
     return grants
+
+
+def _task_grants(tx: Tx, job: Conversation) -> Sequence[tool_policy.Grant]:
+    return () if job.parent_id is None else tx.grants.valid(job.user_id, job.parent_id)
 
 
 def _is_in_doubt(conversation: Conversation, call: ToolCall) -> bool:

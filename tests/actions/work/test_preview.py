@@ -14,9 +14,8 @@ from backburner.actions.work import control, preview, tasks
 from backburner.actions.work.tasks import NewTask, add
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import Amount, Price
-from backburner.core.conversation import Conversation, Destination, EndedAs, Kind, Notify, Status
+from backburner.core.conversation import Conversation, Destination, EndedAs, Kind, Notify
 from backburner.core.errors import Conflict, NotFound
-from backburner.core.question import Purpose
 from backburner.core.schedule import Cron
 from backburner.core.transitions import TEST_RUN_BATCH
 from backburner.core.work.views import TaskStatus, task_status
@@ -144,18 +143,6 @@ async def test_a_proposal_is_tried_and_nothing_else_of_it_runs(stage: Stage) -> 
     assert task_status(stage.load(task)) is TaskStatus.PROPOSED
     assert stage.load(task) == task
     await tasks.approve(stage.deps, USER, task.id, shown=task.questions[0].id)
-
-
-async def test_a_call_in_a_test_run_asks_as_always(stage: Stage) -> None:
-    task = await stage.task(MONDAYS)
-    stage.engine.then(Call("send"))
-    job = await preview.start_test_run(stage.deps, USER, task.id)
-    await stage.work()
-
-    asked = stage.question(job)
-    assert (asked.purpose, stage.load(job).status) == (Purpose.APPROVAL, Status.WAITING_INPUT)
-    assert stage.tools.count("send") == 0
-    assert stage.load(task) == task
 
 
 async def test_a_test_run_ends_with_its_task(stage: Stage) -> None:

@@ -90,10 +90,13 @@ def _cost(tx: Tx, task: Conversation, profile: str) -> Estimate | None:
 def _check(tx: Tx, task: Conversation) -> None:
     if task.status is Status.ARCHIVED:
         raise Conflict("This task is archived.", hint="Reopen it first.")
-    if any(
-        child.batch == TEST_RUN_BATCH
-        for child in tx.conversations.open_children(task.user_id, task.id)
-    ):
+    for child in tx.conversations.open_children(task.user_id, task.id):
+        if not transitions.is_test_run(child):
+            continue
+        if child.status is Status.WAITING_INPUT:
+            raise Conflict(
+                "A test run of this task waits for your answer.", hint="Answer it first."
+            )
         raise Conflict("A test run of this task is already running.", hint="Wait for its result.")
 
 

@@ -158,7 +158,8 @@ async def preview_task(task_id: TaskIdPath, deps: AppDeps, caller: Reader) -> Ta
 async def start_test_run(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskTestRunOut:
     """Run a task or a proposal once. Its schedule and run count stay unchanged.
 
-    Tool calls ask for approval as in any other run.
+    Tool calls that need approval are not made: when it ends, one question lists them all. A yes
+    allows them in the next runs of the task.
     """
     job = await preview.start_test_run(deps, caller.user, task_id)
     return TaskTestRunOut(conversation_id=job.id, task_id=task_id)

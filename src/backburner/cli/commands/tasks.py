@@ -163,7 +163,10 @@ def preview(server: Server, *, task: str, as_json: bool) -> None:
 @json_option
 @with_server
 def test_run(server: Server, *, task: str, as_json: bool) -> None:
-    """Run the prompt of a task once as a test. Its schedule does not change."""
+    """Run the prompt of a task once as a test. Its schedule does not change.
+
+    Calls that need approval are not made; one question lists them when it ends.
+    """
     started = server.post(f"/api/tasks/{id_prefix.find_task(server, task)}/test-run")
     text = f"Test run started. Its result: `backburner conversations {started['task_id']}`"
     print_result(started, name_commands(text), as_json=as_json)

@@ -41,6 +41,7 @@ from backburner.core.transitions.by_user import (
 from backburner.core.transitions.create import (
     TEST_RUN_BATCH,
     Brief,
+    is_test_run,
     propose,
     start_chat,
     start_discovery,
@@ -102,6 +103,7 @@ __all__ = [
     "finish",
     "follow_up",
     "has_background_work",
+    "is_test_run",
     "pause",
     "pause_for_allowance",
     "propose",

@@ -56,7 +56,10 @@ def answer(
 def _apply(
     conversation: Conversation, question: Question, accepted: str, note: str, *, now: datetime
 ) -> Step:
-    if question.purpose is Purpose.APPROVAL:
+    if question.purpose is Purpose.APPROVAL and tool_policy.GRANTS_TO_TASK in question.binds_to:
+        # The caller gives the grants to the task; there is nothing to tell the test run itself.
+        step = _continue_work(conversation, question, now=now)
+    elif question.purpose is Purpose.APPROVAL:
         step = _resume_with_answer(conversation, question, accepted, now=now)
         step = replace(step, grants=tool_policy.grants_given(question, accepted, now=now))
     elif question.purpose is Purpose.IN_DOUBT and accepted == REPEAT:

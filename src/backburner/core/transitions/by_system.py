@@ -19,7 +19,7 @@ from backburner.core.conversation import (
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import After, AfterCondition, Cron, Interval, Scheduled
-from backburner.core.transitions.create import TEST_RUN_BATCH
+from backburner.core.transitions.create import is_test_run
 from backburner.core.transitions.shared_changes import (
     end_work,
     is_proposal,
@@ -52,7 +52,7 @@ def receive_report(
     All others are only stored as a message. `awaited_by` is the kind of the run that waits for the
     job and gets the result.
     """
-    is_job = child.kind is Kind.JOB and child.batch != TEST_RUN_BATCH
+    is_job = child.kind is Kind.JOB and not is_test_run(child)
     is_news = child.created_by is Author.AGENT and not report.cancelled
     is_answered = is_job and (is_news or awaited_by is not None)
     text = _result(child, report) if is_job else f"{child.title}: {report.text}"

@@ -34,6 +34,10 @@ DISCOVERY_TITLE = "Discovery"
 TEST_RUN_BATCH = "test run"
 
 
+def is_test_run(conversation: Conversation) -> bool:
+    return conversation.kind is Kind.JOB and conversation.batch == TEST_RUN_BATCH
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
     """The complete description of work: enough to do it without knowing the conversation."""
