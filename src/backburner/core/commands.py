@@ -113,9 +113,12 @@ _FILTERS = {
     "uniq": r"(-[cdiu]+)?",
     "wc": r"(-[clmw]+)?",
 }
-#: Arguments with which a step writes a file, which a later step of the same line could obey.
+#: Arguments with which a step writes files that a later step of the same line could obey, such as
+#: hooks or settings of git and npm: they are put back when the line ends, and not before.
 _WRITES_FILE = {
     "curl": re.compile(r"-[A-Za-z0-9]*[Oo].*|--(output|remote).*"),
+    "gh": re.compile(r"merge"),
+    "git": re.compile(r"clone|pull"),
     "kubectl": re.compile(r"--output-d.*"),
 }
 #: Of a line. Words are split letter by letter, and long ones ever more slowly.

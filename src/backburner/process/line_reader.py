@@ -49,6 +49,8 @@ _WORDS = frozenset(
 )
 _JOINS = {join.value: join for join in Join if join is not Join.START}
 
+_PIPES = frozenset({Join.PIPE, Join.PIPE_WITH_ERRORS})
+
 _VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})"
 _QUOTED = (
     r"'[^'`\n]*'"
@@ -181,6 +183,10 @@ class _Steps:
         # The last semicolon ends the line.
         if self._step != LineStep(join=Join.THEN):
             self._end(Join.THEN)
+        for before, step in pairwise(self._done):
+            # In a pipe each has a shell of its own, and changes nothing for the steps after it.
+            if step.join in _PIPES and (_changes_shell(before) or _changes_shell(step)):
+                raise _NotUnderstoodError
         return tuple(self._done)
 
     def _end(self, join: Join) -> None:
@@ -191,6 +197,10 @@ class _Steps:
             raise _NotUnderstoodError
         self._done.append(step)
         self._step = LineStep(join=join)
+
+
+def _changes_shell(step: LineStep) -> bool:
+    return not step.words or step.words[0] in ("cd", "export")
 
 
 def _check_word(part: _Part, step: LineStep) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, End, Fail, Wait
+from support.doubles.engine import Call, End, Fail, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import Stage
@@ -16,6 +16,7 @@ from backburner.actions import questions
 from backburner.actions.origin import Origin
 from backburner.actions.work import control, preview
 from backburner.actions.work.control import TaskChanges
+from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import Conflict, EngineFailed, NotFound
 from backburner.core.question import NO, YES, Purpose
@@ -23,6 +24,7 @@ from backburner.core.schedule import Cron
 from backburner.core.tool_policy import ALWAYS_HERE, Grant
 from backburner.core.work.test_run import NOT_MADE
 from backburner.runs.stopping import StopReason
+from backburner.store.db import Database
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 DONE = End({"complete": True, "message": "Green."})
@@ -80,7 +82,10 @@ async def test_a_test_run_goes_on_and_asks_once_about_all_calls(stage: Stage) ->
 
 
 @requirement("Z-grants")
-async def test_a_yes_is_for_the_next_runs_of_the_task_and_for_each_call_once(stage: Stage) -> None:
+async def test_a_yes_is_for_the_next_runs_of_the_task_and_for_each_call_once(
+    either: Database,
+) -> None:
+    stage = Stage(either, LocalBus(), ScriptedEngine())
     task = await stage.task(MONDAYS)
     job = await tried(stage, task, ANN, BOB, DONE)
     await stage.answer(job, YES)

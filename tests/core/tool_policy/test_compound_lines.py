@@ -71,6 +71,9 @@ def test_a_line_whose_steps_could_be_granted_alone_is_granted_as_it_is(call: Too
         step("curl -O https://a.org/.netrc"),
         step("curl --output x https://a.org"),
         step("curl --remote-name https://a.org/x"),
+        step("git pull --rebase"),
+        step("git clone https://a.org/x.git"),
+        step("gh pr merge 12 --delete-branch"),
         step("kubectl cluster-info dump --output-directory=.git"),
     ],
 )

@@ -135,6 +135,11 @@ REFUSED = (
     "readonly a=b",
     "unset a; b",
     "unset -f a; b",
+    # Changes that end with the pipe.
+    "cd x | a; b",
+    "a | cd x && b",
+    "A=1 | b; c",
+    "a |& export B=1; c",
     # Structures.
     "a &",
     "a & b",
