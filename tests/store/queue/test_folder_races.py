@@ -1,6 +1,6 @@
 """Two claims in one folder at the same moment, on PostgreSQL: one of them finds it taken."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from sqlalchemy import text
@@ -38,7 +38,7 @@ def test_two_replies_that_are_claimed_at_once_do_not_share_a_folder(
                 pass
             return claimed
 
-        second = []
+        second = list[Future[Claim | None]]()
         first = scene.run(claim_beside_another)
         assert first is not None
         assert second[0].result(20) is None
