@@ -27,8 +27,13 @@ class Notice:
     question_id: QuestionId | None = None
 
 
+def wants_results(conversation: Conversation) -> bool:
+    """Return whether the user is told of work that ended well, also without a message."""
+    return conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
+
+
 def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
-    if conversation.kind is Kind.JOB and conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE):
+    if conversation.kind is Kind.JOB and wants_results(conversation):
         # Whoever started a job waits for its result, also for the same one again.
         return Notice(NoticeKind.RESULT, outcome.message or result_text(outcome))
     if outcome.message is None:
@@ -44,8 +49,13 @@ def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
 
 def of_unattended_reply(conversation: Conversation, text: str) -> Notice | None:
     """Notify about a reply to a job's result, unless the user does not want results."""
-    notifies = conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
-    return Notice(NoticeKind.RESULT, text) if notifies and text.strip() else None
+    notifies = wants_results(conversation) and text.strip()
+    return Notice(NoticeKind.RESULT, text) if notifies else None
+
+
+def of_limit(conversation: Conversation, text: str) -> Notice | None:
+    """Notify that the work has ended because of its limit of runs."""
+    return Notice(NoticeKind.STOPPED, text) if wants_results(conversation) else None
 
 
 def of_question(conversation: Conversation, question: Question) -> Notice:
