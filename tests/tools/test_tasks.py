@@ -153,7 +153,7 @@ async def test_a_task_is_paused_resumed_run_and_has_a_history(stage: Stage) -> N
     first, newest, oldest = result.splitlines()
     assert first == f"Task 'watch-ci-main' ({task.id}), run 2 times."
     assert "UTC: background failure, 0 tokens. Error (model): Broken." in newest
-    assert 'UTC: background success, 0 tokens. Result: "green"' in oldest
+    assert "UTC: background success, 0 tokens. Result: green" in oldest
 
 
 @requirement("B-tools")

@@ -214,7 +214,7 @@ async def test_a_task_is_paused_resumed_and_run(ask: Asker, stage: Stage) -> Non
 
     assert (paused["status"], resumed["status"]) == ("paused", "active")
     (run,) = (await ask.get(f"{path}/runs"))["items"]
-    assert (run["status"], run["result"], run["tokens"]) == ("success", '"green"', 7)
+    assert (run["status"], run["result"], run["tokens"]) == ("success", "green", 7)
     assert (await ask.get(path))["run_count"] == 1
 
 

@@ -96,6 +96,7 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
         (Complete(), "It is done."),
         (Complete(message="Found."), "Found."),
         (Complete(result=[1]), "[1]"),
+        (Complete(result="gold"), "gold"),
         (Complete(message="Found.", result=[1]), "Found.\n\nResult: [1]"),
     ],
 )
@@ -117,7 +118,7 @@ def test_a_job_shows_its_result_or_why_it_failed() -> None:
         ("read_file", "list_files"),
         NOON + timedelta(seconds=5),
     )
-    assert view(DONE, WorkSummary(result_json="[1]")).result == "[1]"
+    assert view(DONE, WorkSummary(result="[1]")).result == "[1]"
     assert view(DONE, WorkSummary()).result == "It is done."
     assert "no longer available" in str(
         view(replace(DONE, ended_as=EndedAs.ERROR), WorkSummary()).error

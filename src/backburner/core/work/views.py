@@ -54,6 +54,7 @@ class WorkSummary:
 
     #: Of the last run that ended.
     message: str | None = None
+    result: str | None = None
     result_json: str | None = None
     failure: str | None = None
     #: The number of tool calls, and the last few tools, newest first.
@@ -204,7 +205,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         created_at=conversation.created_at,
         completed_at=conversation.ended_at,
         retrieved_at=conversation.retrieved_at,
-        result=(work.message or work.result_json or DEFAULT_RESULT) if is_done else None,
+        result=(work.message or work.result or DEFAULT_RESULT) if is_done else None,
         data=json.loads(work.result_json) if is_done and work.result_json is not None else None,
         error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
         calls=work.calls,

@@ -421,6 +421,7 @@ def _create_runs() -> None:
         sa.Column("failure_kind", sa.Text),
         sa.Column("failure_message", sa.Text),
         sa.Column("result", sa.Text),
+        sa.Column("data", sa.Text),
         sa.Column("tokens", sa.BigInteger, nullable=False),
         sa.Column("draft", sa.Text),
         sa.Column("skip_reason", sa.Text),
