@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Spend
+from support.doubles.engine import End, Fail, Spend
 from support.requirements import requirement
 from support.stage.api_stage import Asker
 from support.stage.make import USER
@@ -15,6 +15,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask, add
 from backburner.core.conversation import Conversation, Kind, Status
+from backburner.core.errors import EngineFailed
 from backburner.core.ids import ConversationId
 
 #: Its next time is never while a test runs.
@@ -199,6 +200,26 @@ async def test_a_proposal_is_dismissed_and_no_longer_listed(ask: Asker, stage: S
 
     assert (await ask("GET", f"/api/tasks/{task.id}")).status_code == 404
     assert (await ask.get("/api/tasks", status="done"))["items"] == []
+
+
+@requirement("B-status", "B-retry")
+async def test_a_task_that_failed_twice_is_listed_as_paused_with_the_reason(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    made = await make(ask)
+    path = f"/api/tasks/{made['id']}"
+    for _ in range(2):
+        stage.engine.then(Fail(EngineFailed("Broken.")))
+        await ask.do("POST", f"{path}/run-now")
+        await stage.work()
+        clock.advance(timedelta(hours=1))
+
+    shown = await ask.get(path)
+    assert (shown["status"], shown["pause_reason"]) == ("paused", "failures")
+    for status, found in (("paused", [made["id"]]), ("failed", []), ("active", [])):
+        items = (await ask.get("/api/tasks", status=status))["items"]
+        assert [one["id"] for one in items] == found
+    assert (await ask.do("POST", f"{path}/resume"))["pause_reason"] is None
 
 
 @requirement("B-run-now")

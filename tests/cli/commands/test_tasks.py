@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from support.programs.cli_server import Call, Running, wait_for
 from support.requirements import requirement
 
+from backburner.cli.commands.tasks import describe_status
 from backburner.core import transitions
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.schedule import Cron
@@ -145,3 +147,17 @@ def test_a_task_is_created_to_run_after_another(ask: Callable[..., Any]) -> None
 
     assert (then["after"], then["schedule"]["on"]) == (first["id"], "any")
     assert once["kind"] == "oneshot"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "shown"),
+    [
+        ("paused", "user", "paused"),
+        ("paused", "failures", "paused (failures)"),
+        ("done", None, "done"),
+    ],
+)
+def test_a_paused_task_is_listed_with_the_reason(
+    status: str, reason: str | None, shown: str
+) -> None:
+    assert describe_status({"status": status, "pause_reason": reason, "needs_you": False}) == shown

@@ -26,7 +26,14 @@ from backburner.api.schemas.conversation import (
     list_uses,
 )
 from backburner.api.schemas.question import QuestionOut
-from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
+from backburner.core.conversation import (
+    MAX_TITLE_CHARS,
+    Author,
+    Conversation,
+    Destination,
+    Notify,
+    PauseReason,
+)
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import QuestionId
 from backburner.core.schedule import After, AfterCondition
@@ -183,6 +190,7 @@ class TaskOut(BaseModel):
         kind="scheduled",
         status="active",
         needs_you=False,
+        pause_reason=None,
         schedule=_SCHEDULE,
         schedule_in_words="every 30 minutes",
         after=None,
@@ -214,6 +222,7 @@ class TaskOut(BaseModel):
     kind: TaskKind
     status: TaskStatus
     needs_you: bool
+    pause_reason: PauseReason | None = Field(description="Why it is paused; null: it is not.")
     schedule: Mapping[str, Any] | None
     schedule_in_words: str | None
     after: str | None = Field(description="The id of the task that it runs after.")
@@ -385,7 +394,7 @@ def _unchanged(value: Any) -> Any:
 #: Fields of the conversation that are copied unchanged.
 _COPIED = (
     *("id", "next_run_at", "last_run_at", "run_count", "max_runs", "notify", "last_result_hash"),
-    *("tools", "parent_id", "created_by", "created_at"),
+    *("pause_reason", "tools", "parent_id", "created_by", "created_at"),
 )
 #: The field of `Terms` that each changed field becomes, and how its value is read.
 _TERMS = {

@@ -19,6 +19,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.core.conversation import PauseReason
 from backburner.core.errors import BadRequest
 
 STATUSES = ("proposed", "active", "paused", "done", "failed")
@@ -218,6 +219,8 @@ _add_command("run-now", "Run a task now.", "Running now")
 
 
 def describe_status(task: Any) -> str:
+    if task["status"] == "paused" and task["pause_reason"] != PauseReason.USER:
+        return f"paused ({task['pause_reason']})"
     needs_user = task["needs_you"] and task["status"] != "proposed"
     return f"{task['status']}, needs you" if needs_user else str(task["status"])
 

@@ -112,11 +112,8 @@ def task_status(conversation: Conversation) -> TaskStatus | None:
         return TaskStatus.PROPOSED
     if conversation.questions or conversation.status is Status.BACKGROUND:
         return TaskStatus.ACTIVE
-    match conversation.pause_reason:
-        case PauseReason.FAILURES | PauseReason.CRASHES:
-            return TaskStatus.FAILED
-        case PauseReason.USER | PauseReason.ALLOWANCE:
-            return TaskStatus.PAUSED
+    if conversation.pause_reason is not None:
+        return TaskStatus.PAUSED
     match conversation.ended_as:
         case EndedAs.COMPLETED | EndedAs.CANCELLED:
             return TaskStatus.DONE
