@@ -134,6 +134,11 @@ async def edit_last(
 
 def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
     message = Message(
-        id=message_id, role=MessageRole.USER, content=text, source=Source.CHAT, created_at=tx.now
+        id=message_id,
+        conversation_id=step.conversation.id,
+        role=MessageRole.USER,
+        content=text,
+        source=Source.CHAT,
+        created_at=tx.now,
     )
     return SentMessage(message, frozenset(item.id for item in step.inbox))

@@ -82,7 +82,6 @@ async def test_a_task_is_set_up_with_all_its_fields(ask: Asker, stage: Stage) ->
         ({"interval": "30m"}, "scheduled"),
         ({"kind": "oneshot"}, "oneshot"),
         ({"when": "in 5 days"}, "oneshot"),
-        ({"schedule": {"type": "event", "source": "file", "config": {"path": "a"}}}, "event"),
     ],
 )
 async def test_a_task_is_of_the_kind_its_time_makes_it(
@@ -91,10 +90,17 @@ async def test_a_task_is_of_the_kind_its_time_makes_it(
     body = {"name": "a", "prompt": "b", **time}
     made = await ask.do("POST", "/api/tasks", body)
 
-    assert made["kind"] == kind
-    assert (made["event_source"], made["event_config"]) == (
-        ("file", {"path": "a"}) if kind == "event" else (None, None)
-    )
+    assert (made["kind"], made["event_source"], made["event_config"]) == (kind, None, None)
+
+
+@pytest.mark.parametrize("source", ["file", "carrier pigeon"])
+async def test_a_task_that_no_event_can_start_is_refused(ask: Asker, source: str) -> None:
+    schedule = {"type": "event", "source": source, "config": {}}
+    answer = await ask("POST", "/api/tasks", {"name": "a", "prompt": "b", "schedule": schedule})
+
+    assert (answer.status_code, answer.json()["detail"]) == (400, "Events cannot start work yet.")
+    assert "Give a time instead, such as `every 5m`" in answer.json()["hint"]
+    assert (await ask.get("/api/tasks"))["items"] == []
 
 
 @pytest.mark.parametrize(
