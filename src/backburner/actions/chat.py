@@ -8,7 +8,14 @@ from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Message, MessageRole, Source, Uses
+from backburner.core.conversation import (
+    Conversation,
+    Message,
+    MessageRole,
+    OnRepeatedFailure,
+    Source,
+    Uses,
+)
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
@@ -39,13 +46,19 @@ async def start(
     profile: str | None = None,
     title: str = "",
     uses: Uses = None,
+    on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY,
 ) -> Conversation:
     """Start a chat, optionally with its first message."""
 
     def work(tx: Tx) -> Conversation:
         started = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(started, title).conversation if title else started
-        asked = replace(named, requested_profile=profile, uses=uses)
+        asked = replace(
+            named,
+            requested_profile=profile,
+            uses=uses,
+            on_repeated_failure=on_repeated_failure,
+        )
         chat = routing.assign(asked, deps.routes)
         step = Step(conversation=chat)
         if text is not None:

@@ -208,6 +208,26 @@ async def test_a_proposal_is_dismissed_and_no_longer_listed(ask: Asker, stage: S
     assert (await ask.get("/api/tasks", status="done"))["items"] == []
 
 
+@requirement("B-retry")
+async def test_a_task_can_go_on_after_failures_and_be_told_of_instead(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    made = await make(ask, on_repeated_failure="notify")
+    path = f"/api/tasks/{made['id']}"
+    for _ in range(3):
+        stage.engine.then(Fail(EngineFailed("Broken.")))
+        await ask.do("POST", f"{path}/run-now")
+        await stage.work()
+        clock.advance(timedelta(hours=1))
+
+    shown = await ask.get(path)
+    assert (shown["status"], shown["on_repeated_failure"]) == ("active", "notify")
+    assert stage.notices() == ["The work failed repeatedly: Broken. It continues at its next time."]
+    changed = await ask.do("PATCH", path, {"on_repeated_failure": "pause"})
+    assert changed["on_repeated_failure"] == "pause"
+    assert (await ask("PATCH", path, {"on_repeated_failure": None})).status_code == 400
+
+
 @requirement("B-status", "B-retry")
 async def test_a_task_that_failed_twice_is_listed_as_paused_with_the_reason(
     ask: Asker, stage: Stage, clock: SetClock

@@ -30,7 +30,8 @@ def propose(tx: Tx, user: UserId, name: str) -> ConversationId:
 
 def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> None:
     options = ("--max-runs", "3", "--tool", "look", "--notify", "always", "--description", "Us.")
-    made = talk("tasks", "add", "shown", "Look at CI.", *LATER, *options)
+    failing = ("--on-repeated-failure", "notify")
+    made = talk("tasks", "add", "shown", "Look at CI.", *LATER, *options, *failing)
     listed, shown = talk("tasks", "--status", "active"), talk("tasks", "show", "shown")
     found = ask("tasks", "show", "SHOWN")
 
@@ -39,6 +40,7 @@ def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> Non
     assert any(line.startswith(found["id"][:12]) and " shown " in line for line in listed.out)
     facts = dict(line.split(maxsplit=1) for line in shown.out)
     assert (facts["prompt"], facts["runs"], facts["tools"]) == ("Look at CI.", "0 of 3", "look")
+    assert found["on_repeated_failure"] == "notify"
     assert found["id"] in {one["id"] for one in ask("tasks")}
     assert found["id"] in {one["id"] for one in ask("tasks", "--status", "active")}
 

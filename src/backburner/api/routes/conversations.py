@@ -22,7 +22,7 @@ from backburner.api.schemas.conversation import (
     NewConversationBody,
 )
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Kind, Status
+from backburner.core.conversation import Kind, OnRepeatedFailure, Status
 from backburner.core.ids import ConversationId
 from backburner.core.validation import check_text
 from backburner.ports import ConversationFilter, View
@@ -102,6 +102,7 @@ async def create_conversation(
             profile=body.profile,
             title=body.title,
             uses=caller.work_uses,
+            on_repeated_failure=body.on_repeated_failure or OnRepeatedFailure.NOTIFY,
         )
     return await load_conversation(deps, caller, conversation.id)
 
@@ -120,9 +121,14 @@ async def update_conversation(
     deps: AppDeps,
     caller: Writer,
 ) -> ConversationOut:
-    """Change its title, or when its work sends notices."""
+    """Change its title, when its work sends notices, or what repeated failures lead to."""
     await conversations.update(
-        deps, caller.user, conversation_id, title=body.title, notify=body.notify
+        deps,
+        caller.user,
+        conversation_id,
+        title=body.title,
+        notify=body.notify,
+        on_repeated_failure=body.on_repeated_failure,
     )
     return await load_conversation(deps, caller, conversation_id)
 

@@ -79,6 +79,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "runs": _run_count(details),
             "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
+            "on repeated failure": details["on_repeated_failure"],
             "tools": _tools(details),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
@@ -107,6 +108,11 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     metavar="NUMBER",
     type=click.IntRange(min=1),
     help="Stop after this many runs.",
+)
+@click.option(
+    "--on-repeated-failure",
+    type=click.Choice(["pause", "notify"]),
+    help="Pause after two failures in a row, or notify after three and continue.",
 )
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
