@@ -11,6 +11,7 @@ from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
 from backburner.app.folder import remove_folders
 from backburner.app.machines import Machines, NoTools
+from backburner.app.urls import server_url
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.core.errors import BadSetting
@@ -69,6 +70,8 @@ def build(
         toolbox=NoTools(),
         routes=machines.routes,
         channels=machines.channels,
+        # With port 0, the operating system chooses it later.
+        base_url=server_url(settings) if settings.public_url or settings.port else "",
         injection_proof=machines.injection_proof,
         claude=machines.claude,
         limits=Limits(

@@ -97,7 +97,9 @@ def test_a_run_that_needs_input_parks_the_conversation_and_leaves_its_time_alone
     assert [(m.content, m.role, m.source) for m in step.messages] == [
         ("There are two.", MessageRole.ASSISTANT, Source.WORKER)
     ]
-    assert [notice.kind for notice in step.notices] == [NoticeKind.QUESTION]
+    assert [(one.kind, one.message) for one in step.notices] == [
+        (NoticeKind.QUESTION, "There are two.")
+    ]
     assert after.pending_question == step.asked[0]
     assert step.asked[0].run_id == RUN.id
 

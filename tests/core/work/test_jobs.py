@@ -11,7 +11,6 @@ from backburner.core import transitions
 from backburner.core.conversation import Author, Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached
 from backburner.core.ids import ConversationId
-from backburner.core.notice import of_question
 from backburner.core.outcome import Complete
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate
@@ -142,11 +141,6 @@ def test_a_result_that_work_waits_for_is_for_that_work() -> None:
     step = transitions.receive_report(CHAT, JOB, Report("Found."), awaited_by=RunKind.BACKGROUND)
 
     assert [item.run_kind for item in step.inbox] == [RunKind.BACKGROUND]
-
-
-def test_the_question_of_a_job_comes_with_its_name() -> None:
-    assert of_question(JOB, make.question()).text == "The job 'Search' asks: Shall I go on?"
-    assert of_question(CHAT, make.question()).text == "Shall I go on?"
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datet
     ran = replace(_count_run(conversation, now), state=state, failures=0, crashes=0)
     match outcome:
         case NeedsInput():
-            step = open_question(ran, _question(outcome.question, run, now=now))
+            question = _question(outcome.question, run, now=now)
+            step = open_question(ran, question, message=outcome.message)
         case Continue():
             step = _continue(ran, run, outcome, now=now)
         case Complete():
