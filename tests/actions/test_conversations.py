@@ -33,6 +33,7 @@ TOLD = End({"complete": True, "message": "Found."})
 AT_ONCE = 4
 
 
+@requirement("A-pause")
 async def test_paused_work_is_not_due_and_goes_on_from_when_it_is_resumed(
     stage: Stage, clock: SetClock
 ) -> None:
@@ -85,6 +86,25 @@ async def test_a_chat_that_is_given_a_schedule_works_in_the_background(
 
     assert "Watch the mail." in stage.engine.requests[0].prompt
     assert stage.load(here).status is Status.BACKGROUND
+
+
+@requirement("A-after-complete")
+async def test_one_time_work_that_has_completed_can_be_talked_to(stage: Stage) -> None:
+    task = await stage.task()
+    await stage.work()
+    assert (stage.load(task).status, stage.load(task).ended_as) == (
+        Status.ACTIVE,
+        EndedAs.COMPLETED,
+    )
+
+    await stage.say(task, "And now?")
+    await stage.work()
+
+    assert stage.said(task) == ["Done.", "And now?", "Hello."]
+    assert (stage.load(task).status, stage.load(task).ended_as) == (
+        Status.ACTIVE,
+        EndedAs.COMPLETED,
+    )
 
 
 @requirement("A-active")

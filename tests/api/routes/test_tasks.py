@@ -43,7 +43,7 @@ async def refused(ask: Asker, path: str, body: Any = None, method: str = "POST")
     return answer.status_code, answer.json()["detail"]
 
 
-@requirement("B-fields", "A-api")
+@requirement("B-task", "B-fields", "A-api")
 async def test_a_task_is_set_up_with_all_its_fields(ask: Asker, stage: Stage) -> None:
     made = await make(
         ask,

@@ -318,7 +318,9 @@ def test_replies_come_from_the_chat_and_background_words_from_the_worker() -> No
     reply = transitions.reply(chat, make.run(kind=RunKind.REPLY), "Hello.", now=NOON)
     worked = transitions.finish(working(), RUN, DONE, now=NINE)
     failed = transitions.fail_reply(chat, Failure(FailureKind.MODEL, "Overloaded."))
+    said = transitions.receive_message(chat, "Hello?", message_id=make.MESSAGE, now=NOON)
 
+    assert [(m.role, m.source) for m in said.messages] == [(MessageRole.USER, Source.CHAT)]
     assert [(m.role, m.source) for m in reply.messages] == [(MessageRole.ASSISTANT, Source.CHAT)]
     assert [(m.role, m.source) for m in worked.messages] == [(MessageRole.ASSISTANT, Source.WORKER)]
     assert [m.role for m in failed.messages] == [MessageRole.SYSTEM]
