@@ -33,6 +33,7 @@ TOLD = End({"complete": True, "message": "Found."})
 AT_ONCE = 4
 
 
+@requirement("A-pause")
 async def test_paused_work_is_not_due_and_goes_on_from_when_it_is_resumed(
     stage: Stage, clock: SetClock
 ) -> None:
@@ -73,16 +74,53 @@ async def test_a_chat_that_is_given_a_schedule_works_in_the_background(
     here = await stage.chat()
     with pytest.raises(BadRequest):
         await set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE)
+    state = State(context={"prompt": "Watch the mail."})
+    later = Interval(MINUTE, anchor=NOON + MINUTE)
+
+    await set_schedule(stage.deps, here.user_id, here.id, later, state=state)
+    clock.advance(MINUTE - timedelta(seconds=1))
     await stage.work()
     assert stage.engine.requests == []
-    state = State(context={"prompt": "Watch the mail."})
-
-    await set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE, state=state)
-    clock.advance(MINUTE)
+    clock.advance(timedelta(seconds=1))
     await stage.work()
 
     assert "Watch the mail." in stage.engine.requests[0].prompt
     assert stage.load(here).status is Status.BACKGROUND
+
+
+@requirement("A-after-complete")
+async def test_one_time_work_that_has_completed_can_be_talked_to(stage: Stage) -> None:
+    task = await stage.task()
+    await stage.work()
+    assert (stage.load(task).status, stage.load(task).ended_as) == (
+        Status.ACTIVE,
+        EndedAs.COMPLETED,
+    )
+
+    await stage.say(task, "And now?")
+    await stage.work()
+
+    assert stage.said(task) == ["Done.", "And now?", "Hello."]
+    assert (stage.load(task).status, stage.load(task).ended_as) == (
+        Status.ACTIVE,
+        EndedAs.COMPLETED,
+    )
+
+
+@requirement("A-active")
+async def test_nothing_starts_in_an_active_conversation_although_its_time_has_come(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    column = tables.conversations.c
+    active = tables.conversations.update().where(column.id == task.id).values(status="active")
+    stage.database.run(lambda tx: tx.connection.execute(active))
+    clock.advance(MINUTE)
+
+    await stage.work()
+
+    assert (stage.load(task).next_run_at, stage.load(task).status) == (NOON, Status.ACTIVE)
+    assert stage.engine.requests == []
 
 
 @requirement("A-archived")
@@ -213,7 +251,9 @@ async def test_results_are_told_as_somebody_wants_to_hear_of_them(
 ) -> None:
     for found in ("one", "one", "two"):
         stage.engine.then(End({"complete": True, "message": f"Found {found}.", "result": found}))
-    await stage.task(EVERY_MINUTE, notify=notify, reports_to=(Destination(PLACE, "me"),))
+    here = await stage.chat()
+    place = (Destination(PLACE, "me"),)
+    task = await stage.task(EVERY_MINUTE, notify=notify, reports_to=place, parent_id=here.id)
     for _ in range(3):
         await stage.work()
         clock.advance(MINUTE)
@@ -221,7 +261,11 @@ async def test_results_are_told_as_somebody_wants_to_hear_of_them(
         pass
 
     assert len(stage.notices()) == told
-    assert [text for _, text, _ in stage.channel.sent] == stage.notices()
+    sent = [text for _, text, _ in stage.channel.sent]
+    assert sent == [f"Work: {text}\n\n/c/{task.id}" for text in stage.notices()]
+    # The conversation it came from hears of the same results, and its own has all of them.
+    assert stage.said(here) == [f"Work: {text}" for text in stage.notices()]
+    assert stage.said(task) == ["Found one.", "Found one.", "Found two."]
 
 
 @requirement("A-one-model")

@@ -10,9 +10,11 @@ from support.requirements import requirement
 from support.stage import make
 
 from backburner.core.conversation import Kind, Notify
+from backburner.core.ids import QuestionId
 from backburner.core.notice import (
     Notice,
     NoticeKind,
+    find_address,
     of_outage,
     of_outage_end,
     of_passing_failure,
@@ -51,12 +53,29 @@ def test_the_user_is_notified_by_their_policy(
 
 @requirement("B-notify")
 def test_the_user_is_notified_of_questions_and_stops_under_every_policy() -> None:
-    asked = make.question(prompt="Which one?")
+    asked = make.question(prompt="Which one?", options=("left", "right"))
 
-    assert of_question(make.conversation(), asked) == Notice(
-        NoticeKind.QUESTION, "Which one?", asked.id
+    assert of_question(asked, "There are two.") == Notice(
+        NoticeKind.QUESTION,
+        "Which one?",
+        asked.id,
+        message="There are two.",
+        options=("left", "right"),
     )
     assert of_stop("It is paused.") == Notice(NoticeKind.STOPPED, "It is paused.")
+
+
+def test_a_notice_is_composed_with_its_work_its_message_and_its_options() -> None:
+    plain = Notice(NoticeKind.RESULT, "All green.")
+    asked = of_question(make.question(prompt="Which?", options=("a", "b")), "There are two.")
+
+    assert (plain.compose("watch-ci"), plain.compose("")) == ("watch-ci: All green.", "All green.")
+    assert asked.compose("tidy") == "tidy: There are two.\n\nWhich?\n\nOptions: a / b"
+
+
+def test_a_notice_opens_its_question_or_else_its_conversation() -> None:
+    assert find_address(make.CONVERSATION, None) == f"/c/{make.CONVERSATION}"
+    assert find_address(make.CONVERSATION, QuestionId("q_1")) == "/q/q_1"
 
 
 def test_the_first_result_is_a_change() -> None:

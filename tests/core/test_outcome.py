@@ -17,6 +17,7 @@ from backburner.core.outcome import (
     Continue,
     NeedsInput,
     parse_outcome,
+    summarize,
 )
 from backburner.core.prompt import for_repair
 from backburner.core.question import NewQuestion, QuestionType
@@ -261,3 +262,21 @@ def test_the_schema_names_every_field_that_is_taken_and_no_other() -> None:
 @pytest.mark.parametrize("field", OUTCOME_SCHEMA["properties"])
 def test_every_field_of_the_schema_may_be_null(field: str) -> None:
     assert parse_outcome({field: None, "complete": True}) == Complete()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "summary"),
+    [
+        (Complete(message="All green.", result="green"), "green"),
+        (Complete(message="All green.", result={"ci": 1}), '{"ci":1}'),
+        (Complete(message="All green.", result=""), "All green."),
+        (Complete(message="All green."), "All green."),
+        (Complete(result=False), "false"),
+        (Continue(message="Half way."), "Half way."),
+        (Continue(), None),
+    ],
+)
+def test_the_summary_of_an_outcome_is_its_result_as_text_or_else_its_message(
+    outcome: Complete | Continue, summary: str | None
+) -> None:
+    assert summarize(outcome) == summary

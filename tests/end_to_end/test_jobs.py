@@ -38,7 +38,7 @@ def _be_a_job(last: str) -> Reply:
     return [CallTool("read_file", {"path": f"{name}.txt"})]
 
 
-@requirement("C-launch", "C-block", "C-completed", "C-progress")
+@requirement("C-launch", "C-block", "C-completed")
 def test_a_chat_starts_two_jobs_waits_for_them_and_reports(
     workers: RealWorkers, model: ModelApi, outside: Outside
 ) -> None:

@@ -188,7 +188,9 @@ def test_ci_is_watched_and_only_what_changed_is_told(
     wait_for_runs(outside, task, 1)
 
     assert results(outside) == ["The build of main failed."]
-    assert outside.said(chat)[-1] == "watch-ci-main: The build of main failed."
+    # The build failed in every run since then, which is told once.
+    lines = [line for line in outside.said(chat) if line.startswith("watch-ci-main: ")]
+    assert lines == ["watch-ci-main: The build of main failed."]
     calls = outside.rows("SELECT tool, state, failed FROM tool_calls WHERE tool = 'run_command'")
     assert set(calls) == {("run_command", "done", False)}
     ((count,),) = outside.rows("SELECT count(*) FROM questions WHERE purpose = 'approval'")
@@ -204,7 +206,7 @@ def test_a_deploy_is_watched_until_it_is_done_or_was_looked_at_often_enough(
     programs.say("kubectl", "Waiting for deployment rollout to finish\n")
     start(workers, programs)
 
-    _, task, told = ask_for(outside, "I have started a deploy: let me know when it's done.")
+    chat, task, told = ask_for(outside, "I have started a deploy: let me know when it's done.")
     assert "It ends after 3 runs." in told
     if finishes:
         programs.say("kubectl", 'deployment "app" successfully rolled out\n')
@@ -219,6 +221,11 @@ def test_a_deploy_is_watched_until_it_is_done_or_was_looked_at_often_enough(
     )
     assert task_status(done) is TaskStatus.DONE
     assert results(outside) == (["Staging is rolled out."] if finishes else [])
+    ended = outside.rows("SELECT text FROM notices WHERE kind = 'stopped'")
+    limit = "It reached its limit of 3 runs. The last one had nothing new to report."
+    assert ended == ([] if finishes else [(limit,)])
+    said = "Staging is rolled out." if finishes else limit
+    assert outside.said(chat)[-1] == f"watch-deploy-staging: {said}"
 
 
 @requirement("B-tools", "B-command", "B-notify")

@@ -22,7 +22,7 @@ from backburner.ports import EventKind, Tx
 
 #: How late anything may be seen, in seconds: less than it would be if only a poll found it.
 LATEST = FEED_POLL_INTERVAL.total_seconds() / 2
-NOTICES = 3
+NOTICES = 9
 CHANGES = 120
 
 
@@ -112,7 +112,10 @@ async def test_a_notice_reaches_whoever_follows_within_a_second(
                 "SELECT extract(epoch FROM clock_timestamp() - max(created_at)) FROM notices",
             )
 
-    assert median(float(seconds) for (seconds,) in late) < 1
+    delays = [float(seconds) for (seconds,) in late]
+    assert len(delays) == NOTICES
+    assert median(delays) < 1
+    assert max(delays) < 10
 
 
 async def test_nothing_is_missed_or_told_twice_though_a_server_is_killed(

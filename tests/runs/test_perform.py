@@ -1,5 +1,6 @@
 """Runs from claim to commit: what the agent is told, and what becomes of how it ends."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,14 +10,16 @@ from support.doubles.engine import Call, End, Fail, Say, ScriptedEngine, Spend, 
 from support.requirements import requirement
 from support.stage.make import MATE, NOON
 from support.stage.stage import Stage, prompts
+from support.stage.work import set_schedule
 
 from backburner.actions import conversations
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import EndedAs, Notify, PauseReason, Status
+from backburner.core.conversation import EndedAs, Notify, PauseReason, State, Status
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
+from backburner.core.transitions import Step
 from backburner.core.validation import MAX_MESSAGE_CHARS
 from backburner.ports import DraftClosed, DraftEvent, DraftOpened, DraftPiece
 from backburner.runs.prepare import SESSION_LOST
@@ -155,7 +158,15 @@ async def test_work_that_asks_waits_and_goes_on_from_the_answer(
     stage.engine.then(End(asks))
     task = await stage.task(EVERY_MINUTE)
     await stage.work()
-    assert stage.load(task).status is Status.WAITING_INPUT
+    waiting = stage.load(task)
+    assert (waiting.status, waiting.pending_question) == (
+        Status.WAITING_INPUT,
+        waiting.questions[0],
+    )
+    assert (waiting.questions[0].prompt, waiting.questions[0].options) == (
+        "Which one?",
+        ("left", "right"),
+    )
     assert stage.notices() == ["Which one?"]
     clock.advance(5 * MINUTE)
     await stage.work()
@@ -282,6 +293,27 @@ async def test_a_run_that_takes_too_long_has_failed_and_is_tried_again(
     clock.advance(MINUTE)
     await stage.work()
     assert stage.load(task).ended_as is EndedAs.COMPLETED
+
+
+@requirement("A-timeout")
+async def test_recurring_work_of_a_chat_goes_on_and_is_told_of_after_three_timeouts(
+    stage: Stage, clock: SetClock
+) -> None:
+    chat = await stage.chat()
+    state = State({"prompt": "Look."})
+    await set_schedule(stage.deps, chat.user_id, chat.id, EVERY_MINUTE, state=state)
+    quick = replace(stage.load(chat), run_timeout=timedelta(milliseconds=50))
+    stage.database.run(lambda tx: tx.conversations.save(Step(conversation=quick)))
+    told = list[int]()
+    for _ in range(4):
+        stage.engine.then(Wait())
+        await stage.work()
+        told.append(len(stage.notices()))
+        clock.advance(10 * MINUTE)
+
+    assert told == [0, 0, 1, 1]
+    assert stage.notices()[0].startswith("The work failed repeatedly: The run took too long.")
+    assert stage.load(chat).status is Status.BACKGROUND
 
 
 async def test_without_an_engine_a_message_is_answered_with_what_is_missing(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from support.requirements import requirement
 from support.stage.stage import Stage
 
 from backburner.actions import chat
+from backburner.actions.chat import NewChat
 from backburner.core.errors import BadRequest
 from backburner.core.routing import Routes
 
@@ -27,7 +28,7 @@ async def test_a_profile_that_was_asked_for_is_kept_with_the_wish(
     set_up: SetUp,
 ) -> None:
     stage = set_up(routes=ROUTES)
-    talk = await chat.start(stage.deps, stage.user(), profile="local")
+    talk = await chat.start(stage.deps, stage.user(), NewChat(profile="local"))
     task = await stage.task(profile="scripted")
 
     assert (stage.load(talk).profile, stage.load(talk).requested_profile) == ("local", "local")
@@ -42,6 +43,6 @@ async def test_a_profile_that_does_not_exist_leaves_no_conversation(
 ) -> None:
     stage = set_up(routes=ROUTES)
     with pytest.raises(BadRequest, match="Available: scripted, local"):
-        await chat.start(stage.deps, stage.user(), profile="clod")
+        await chat.start(stage.deps, stage.user(), NewChat(profile="clod"))
     with pytest.raises(BadRequest, match="Available: scripted, local"):
         await stage.task(profile="clod")

@@ -356,7 +356,6 @@ async def test_an_agent_that_goes_on_is_told_that_its_command_was_interrupted(
     assert "# You were interrupted" in stage.engine.requests[-1].prompt
 
 
-@requirement("A-pause")
 async def test_a_cancelled_run_makes_no_further_call(stage: Stage) -> None:
     stage.engine.then(Call("slow"), Call("look"), Say("Never."))
     task = await stage.task()

@@ -90,7 +90,7 @@ async def test_a_conversation_that_has_work_gets_a_task_under_it_that_reports_th
     (output,) = await ask(stage, chat, schedule(**STRETCH))
 
     (child,) = children(stage, chat)
-    assert (child.kind, child.title, child.created_by) == (Kind.TASK, "Stretch", Author.AGENT)
+    assert (child.kind, child.title, child.created_by) == (Kind.TASK, "Stretch", Author.USER)
     assert child.schedule == Scheduled(NOON + 20 * SECOND)
     assert child.reports_to == (Destination("outside", "me"),)
     assert output == (

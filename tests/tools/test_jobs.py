@@ -81,7 +81,24 @@ async def test_a_job_from_its_start_to_its_result(house: House) -> None:
     )
 
 
-@requirement("C-error", "C-list")
+@requirement("C-error")
+async def test_a_job_that_went_wrong_is_in_error_with_the_details(house: House) -> None:
+    chat = await house.chat()
+    (which,) = await house.start(chat, "fail It broke.")
+    await house.work()
+
+    shown = await call(house, chat, "background_output", task_id=which)
+    listed = await call(house, chat, "background_list", status="error")
+
+    assert shown.text.startswith(f"{which} 'fail It broke.': error at ")
+    assert "It broke.\n</outside" in shown.text
+    assert listed.text.startswith(f"- {which} 'fail It broke.': error at ")
+    assert (await call(house, chat, "background_list", status="completed")).text == (
+        "There are no such jobs."
+    )
+
+
+@requirement("C-list")
 async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     chat = await house.chat()
 
@@ -92,11 +109,36 @@ async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     )
     wrong = await call(house, chat, "background_block", task_ids=[])
 
-    assert all(result.failed for result in (unknown, neither, nobody, wrong))
+    unnamed = await call(house, chat, "background_output")
+    assert all(result.failed for result in (unknown, neither, nobody, wrong, unnamed))
+    assert unnamed.text == "No job is named. Give its id, or a batch."
     assert unknown.text == ("There is no such job: c_nowhere. List the jobs to see their ids.")
     assert neither.text == "There are no jobs to cancel. Give their ids or a batch."
     assert "There is no profile 'nobody'. Available: " in nobody.text
-    assert wrong.text.startswith("background_block was not called.")
+    assert wrong.text == "There are no jobs to wait for. Give their ids or a batch."
+
+
+@requirement("C-batch")
+async def test_a_batch_is_shown_and_waited_for_as_a_whole(house: House) -> None:
+    chat = await house.chat()
+    one, two = await house.start(chat, "say One.", "say Two.", batch="mine")
+    (other,) = await house.start(chat, "say Three.", batch="other")
+    running = await call(house, chat, "background_output", batch="mine")
+    early = await call(house, chat, "background_block", batch="mine", timeout=0)
+    await house.work()
+    shown = await call(house, chat, "background_output", batch="mine")
+    waited = await call(house, chat, "background_block", batch="mine")
+    unknown = await call(house, chat, "background_block", batch="nowhere")
+
+    assert running.text.startswith("0 of 2 have settled.")
+    assert early.text.startswith("0 of 2 have settled.")
+    assert all(which in early.text for which in (one, two))
+    for done in (shown, waited):
+        assert done.text.startswith("2 of 2 have settled.")
+        assert "One." in done.text
+        assert "Two." in done.text
+        assert other not in done.text
+    assert unknown.text == "There are no such jobs."
 
 
 @requirement("C-batch", "C-cancel", "C-persist", "C-list")

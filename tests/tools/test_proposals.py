@@ -17,7 +17,14 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks
 from backburner.actions.work.control import TaskChanges
-from backburner.core.conversation import Conversation, EndedAs, Notify, PauseReason, Status
+from backburner.core.conversation import (
+    Author,
+    Conversation,
+    EndedAs,
+    Notify,
+    PauseReason,
+    Status,
+)
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose, Question
 from backburner.core.schedule import Cron
@@ -73,17 +80,18 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     begun = await tasks.approve(stage.deps, chat.user_id, task.id, shown=question.id)
 
     assert (begun.status, begun.schedule) == (Status.BACKGROUND, MONDAYS)
+    assert begun.created_by is Author.AGENT
     with pytest.raises(Conflict):
         await tasks.approve(stage.deps, chat.user_id, task.id)
 
 
-@requirement("B-tools", "B-propose")
+@requirement("B-tools", "B-propose", "B-fields")
 async def test_a_task_added_by_a_background_run_is_only_proposed(stage: Stage) -> None:
     work, origin = await at_work(stage)
     result = await call(stage, origin, "task_add", **WATCH)
 
     (child,) = children(stage, work)
-    assert task_status(child) is TaskStatus.PROPOSED
+    assert (task_status(child), child.created_by) == (TaskStatus.PROPOSED, Author.AGENT)
     assert result.text.startswith("Proposed: task 'watch-ci-main'")
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.doubles.clock import SetClock
 from support.doubles.engine import Call, End, Fail
 from support.people.task_calls import WATCH, add, all_tasks, call, tell
 from support.people.tool_calls import ask, children, set_up
@@ -12,6 +13,7 @@ from support.stage.make import MATE
 from support.stage.stage import Stage, prompts
 
 from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.conversation import (
     Author,
     Conversation,
@@ -40,7 +42,7 @@ async def with_task(stage: Stage, **changes: Any) -> tuple[Conversation, Convers
     return chat, task
 
 
-@requirement("B-tools", "B-origin")
+@requirement("B-tools", "B-origin", "B-fields")
 async def test_a_requested_task_is_created_and_described(stage: Stage) -> None:
     chat = await stage.chat()
     places = tables.conversations.update().values(reports_to='[["outside", "me"]]')
@@ -51,7 +53,7 @@ async def test_a_requested_task_is_created_and_described(stage: Stage) -> None:
 
     (task,) = children(stage, chat)
     assert (task.kind, task.status, task.schedule) == (Kind.TASK, Status.BACKGROUND, MONDAYS)
-    assert (task.title, task.max_runs, task.created_by) == ("watch-ci-main", 30, Author.AGENT)
+    assert (task.title, task.max_runs, task.created_by) == ("watch-ci-main", 30, Author.USER)
     assert task.state.context == {"prompt": WATCH["prompt"], "description": "CI."}
     assert (task.notify, task.reports_to) == (Notify.ON_CHANGE, (Destination("outside", "me"),))
     begins = f"Task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC). Next: Mon "
@@ -153,7 +155,24 @@ async def test_a_task_is_paused_resumed_run_and_has_a_history(stage: Stage) -> N
     first, newest, oldest = result.splitlines()
     assert first == f"Task 'watch-ci-main' ({task.id}), run 2 times."
     assert "UTC: background failure, 0 tokens. Error (model): Broken." in newest
-    assert 'UTC: background success, 0 tokens. Result: "green"' in oldest
+    assert "UTC: background success, 0 tokens. Result: green" in oldest
+
+
+async def test_a_task_that_is_paused_for_failures_says_so(stage: Stage, clock: SetClock) -> None:
+    chat, task = await with_task(stage)
+    for _ in range(2):
+        await control.run_now(stage.deps, Origin.by_user(task.user_id), task.id)
+        stage.engine.then(Fail(EngineFailed("Broken.")))
+        await stage.work()
+        clock.advance(timedelta(hours=1))
+
+    listed = await tell(stage, chat, "task_list", status="paused")
+    failed = await tell(stage, chat, "task_list", status="failed")
+    mine = await tell(stage, chat, "list_work")
+
+    assert listed.startswith(f"'watch-ci-main' ({task.id}): paused after repeated failures, ")
+    assert failed == "There are no tasks."
+    assert "Paused after repeated failures." in mine
 
 
 @requirement("B-tools")

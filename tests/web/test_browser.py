@@ -36,6 +36,27 @@ ADD_LINK = """async () => {
 }"""
 
 
+#: Asks the API from within a page, with both halves of its session.
+CALL = """async ([method, path, body]) => {
+  const key = localStorage.getItem("backburner-session");
+  const headers = { "content-type": "application/json", "x-backburner-session": key };
+  const response = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+  return response.json();
+}"""
+
+
+#: Waits for the question of a conversation.
+FIND_QUESTION = """async (conversation) => {
+  const headers = { "x-backburner-session": localStorage.getItem("backburner-session") };
+  for (const end = Date.now() + 30_000; Date.now() < end;) {
+    const page = await (await fetch("/api/questions", { headers })).json();
+    const found = page.items.find((question) => question.conversation_id === conversation);
+    if (found) return found;
+    await new Promise((go) => setTimeout(go, 100));
+  }
+}"""
+
+
 @dataclass(frozen=True)
 class Server:
     address: str
@@ -134,6 +155,50 @@ async def test_a_link_downloads_an_export(server: Server, user: BrowserContext) 
     assert exported["format"] == "backburner"
     # The page stays.
     await expect_signed_in(page)
+
+
+async def test_the_address_of_a_notice_shows_its_conversation(
+    server: Server, user: BrowserContext
+) -> None:
+    page = await sign_in(user, server.make_link())
+    text = "<img src=x onerror=alert(1)> watch this"
+    made = await page.evaluate(CALL, ["POST", "/api/conversations", {"message": text}])
+    await page.goto(f"{server.address}/c/{made['id']}")
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text(made["title"])
+    await expect(page.get_by_text(text, exact=True).last).to_be_visible()
+    # Text stays text.
+    await expect(page.locator("main article img")).to_have_count(0)
+
+
+async def test_the_address_of_a_question_shows_it_with_its_options(
+    server: Server, user: BrowserContext
+) -> None:
+    page = await sign_in(user, server.make_link())
+    message = {"message": "every second ask me whether to go on"}
+    made = await page.evaluate(CALL, ["POST", "/api/conversations", message])
+    asked = await page.evaluate(FIND_QUESTION, made["id"])
+    await page.goto(f"{server.address}/q/{asked['id']}")
+
+    await expect(page.get_by_text(asked["prompt"], exact=True)).to_be_visible()
+    await expect(page.get_by_role("listitem")).to_have_text(["yes", "no"])
+    link = page.get_by_role("link", name="Open the conversation")
+    await expect(link).to_have_attribute("href", f"/c/{made['id']}")
+
+    await page.evaluate(CALL, ["POST", f"/api/conversations/{made['id']}/pause", None])
+    await page.reload()
+    await expect(page.get_by_role("alert")).to_contain_text("This question is not open")
+
+
+async def test_without_a_session_the_address_of_a_notice_leads_to_the_sign_in(
+    server: Server, user: BrowserContext
+) -> None:
+    page = await user.new_page()
+    for path in ("/c/c_1", "/q/q_1"):
+        await page.goto(f"{server.address}{path}")
+        await expect(page.get_by_role("heading", name="You are not signed in")).to_be_visible()
+    await page.get_by_role("link", name="Sign in").click()
+    await expect(page.get_by_label("Password")).to_be_visible()
 
 
 def read_headers(head: str) -> dict[str, str]:

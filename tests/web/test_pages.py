@@ -13,7 +13,14 @@ from backburner.actions.deps import Deps
 from backburner.api.app import build_api
 from backburner.app.machines import NoTools
 from backburner.ports import Store
-from backburner.web.pages import ASSETS, PAGES, build_routes, read_file, render_page
+from backburner.web.pages import (
+    ASSETS,
+    PAGES,
+    build_routes,
+    read_file,
+    render_page,
+    render_view,
+)
 
 STRICT = {
     "cache-control": "no-store",
@@ -49,7 +56,9 @@ async def pages() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-@pytest.mark.parametrize("path", [*PAGES, *(f"/assets/{name}" for name in ASSETS)])
+@pytest.mark.parametrize(
+    "path", [*PAGES, "/c/c_1", "/q/q_1", *(f"/assets/{name}" for name in ASSETS)]
+)
 async def test_pages_and_assets_have_strict_headers(pages: httpx2.AsyncClient, path: str) -> None:
     answer = await pages.get(path)
 
@@ -70,9 +79,18 @@ async def test_assets_have_the_right_media_type(pages: httpx2.AsyncClient) -> No
         assert kind == wanted if wanted else re.fullmatch(r"(text|application)/javascript.*", kind)
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_has_no_inline_code_and_loads_only_its_assets(path: str) -> None:
-    page = Read(render_page(path))
+async def test_the_page_of_a_conversation_or_question_is_the_same_for_every_id(
+    pages: httpx2.AsyncClient,
+) -> None:
+    answers = [await pages.get(path) for path in ("/c/c_1", "/c/c_2", "/q/q_1", "/c/%3Cb%3E")]
+
+    assert {(answer.status_code, answer.text) for answer in answers} == {(200, render_view())}
+    assert (await pages.get("/c/c_1/more")).status_code == 404
+
+
+@pytest.mark.parametrize("text", [*map(render_page, PAGES), render_view()])
+def test_a_page_has_no_inline_code_and_loads_only_its_assets(text: str) -> None:
+    page = Read(text)
 
     for tag, attributes in page.tags:
         assert not [one for one in attributes if one.startswith("on") or one == "style"], tag
@@ -101,8 +119,9 @@ def test_every_form_sends_what_the_api_takes(path: str) -> None:
         assert "hidden" in form
 
 
-def test_the_script_never_turns_text_into_code() -> None:
-    script = read_file("pages.js")
+@pytest.mark.parametrize("name", [name for name in ASSETS if name.endswith(".js")])
+def test_a_script_never_turns_text_into_code(name: str) -> None:
+    script = read_file(name)
 
     for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "http:"):
         assert word not in script

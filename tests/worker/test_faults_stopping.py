@@ -2,6 +2,7 @@
 
 import signal
 import time
+from datetime import timedelta
 
 from support.doubles.engine import Call, End, Ignore, Say
 from support.faults.halting import Point
@@ -9,6 +10,7 @@ from support.faults.outside import Outside
 from support.programs import process_table
 from support.programs.families import MEMBERS, family_argv
 from support.programs.workers import Workers, assert_sound
+from support.requirements import requirement
 
 from backburner.core.question import Purpose
 from backburner.core.transitions import LEAVE
@@ -16,6 +18,8 @@ from backburner.core.transitions import LEAVE
 #: More than anything takes.
 FOR_EVER = 600
 DRAIN = 2.0
+#: Enough to start all that is to be stopped.
+RUN_TIMEOUT = timedelta(seconds=5)
 #: How long runs have after that, and the program for its end.
 LAST_WORDS = 4.0 + 2.0
 
@@ -126,3 +130,22 @@ def test_a_cancelled_run_makes_no_further_call_and_nothing_it_started_is_left(
     assert_sound(outside, workers)
     assert workers.sent() == []
     assert outside.rows("SELECT count(*) FROM runs") == [(1,)]
+
+
+@requirement("A-timeout")
+def test_a_run_that_takes_too_long_is_stopped_with_everything_it_started(
+    outside: Outside, workers: Workers
+) -> None:
+    word = f"late-{time.monotonic_ns()}"
+    call = Call("spawn", {"argv": list(family_argv(word)), "lines": MEMBERS})
+    outside.task(call, done("task"), run_timeout=RUN_TIMEOUT)
+    workers.start()
+    outside.wait_for(lambda: workers.traces.read("spawned"))
+    assert len(process_table.alive(word)) >= MEMBERS
+
+    is_over = "SELECT failure_kind FROM runs WHERE status = 'failure'"
+    stopped_within = RUN_TIMEOUT.total_seconds() + 10
+    failed = outside.wait_for(lambda: outside.rows(is_over), within=stopped_within)
+
+    assert failed == [("timeout",)]
+    assert process_table.alive(word) == []

@@ -1,6 +1,7 @@
 """Notices that are sent through channels: tried again, given up, and in nobody's way."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy import text
@@ -40,7 +41,23 @@ async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
     clock.advance(timedelta(seconds=1))
     assert await stage.deliverer.run_once()
 
-    assert [text for _, text, _ in stage.channel.sent] == ["Found."]
+    assert [text for _, text, _ in stage.channel.sent] == [f"Work: Found.\n\n/c/{task.id}"]
+
+
+async def test_a_question_is_sent_with_its_work_message_options_and_address(stage: Stage) -> None:
+    stage.deliverer.deps = replace(stage.deps, base_url="https://bb.example")
+    question = {"type": "choice", "prompt": "Which one?", "options": ["left", "right"]}
+    stage.engine.then(End({"needs_input": True, "message": "I found two.", "question": question}))
+    task = await stage.task(title="tidy", reports_to=(Destination(PLACE, "me"),))
+    await stage.work()
+    assert await stage.deliverer.run_once()
+
+    ((_, text, _),) = stage.channel.sent
+    asked = stage.question(task)
+    assert text == (
+        "tidy: I found two.\n\nWhich one?\n\nOptions: left / right\n\n"
+        f"https://bb.example/q/{asked.id}"
+    )
 
 
 async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
@@ -107,6 +124,6 @@ async def test_a_worker_that_stops_records_what_it_is_just_sending(stage: Stage)
         await is_sending.wait()
         asyncio.get_running_loop().call_later(0.1, goes_on.set)
 
-    assert [text for _, text, _ in slow.sent] == ["Found."]
+    assert len(slow.sent) == 1
     sent = text("SELECT state FROM deliveries")
     assert stage.database.run(lambda tx: tx.connection.execute(sent).scalar_one()) == "sent"

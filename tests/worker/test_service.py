@@ -204,10 +204,10 @@ async def test_runs_hand_back_when_it_stops(database: Database) -> None:
 async def test_what_is_told_is_sent(database: Database) -> None:
     stage = make_stage(database, [End({"complete": True, "message": "Found."})])
     async with working(stage):
-        await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
+        task = await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
         await until(lambda: stage.channel.sent)
 
-    assert [text for _, text, _ in stage.channel.sent] == ["Found."]
+    assert [text for _, text, _ in stage.channel.sent] == [f"Work: Found.\n\n/c/{task.id}"]
 
 
 async def test_a_run_whose_process_went_away_is_taken_over(database: Database) -> None:

@@ -9,7 +9,14 @@ from backburner.actions.steps import save
 from backburner.actions.work import folders
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Message, MessageRole, Source, Uses
+from backburner.core.conversation import (
+    Conversation,
+    Message,
+    MessageRole,
+    OnRepeatedFailure,
+    Source,
+    Uses,
+)
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
@@ -32,27 +39,39 @@ class SentMessage:
     items: frozenset[ItemId]
 
 
-async def start(
-    deps: Deps,
-    user: UserId,
-    text: str | None = None,
-    *,
-    profile: str | None = None,
-    title: str = "",
-    folder: str | None = None,
-    uses: Uses = None,
-) -> Conversation:
-    """Start a chat, optionally with its first message, and in one of the user's folders."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewChat:
+    #: The first message.
+    text: str | None = None
+    title: str = ""
+    #: None: the routes decide.
+    profile: str | None = None
+    #: A folder that was added, by its path or name; None: the private workspace.
+    folder: str | None = None
+    uses: Uses = None
+    on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
+
+
+async def start(deps: Deps, user: UserId, new: NewChat | None = None) -> Conversation:
+    """Start a chat."""
+    new = new or NewChat()
 
     def work(tx: Tx) -> Conversation:
         started = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
-        named = transitions.rename(started, title).conversation if title else started
-        place = folders.choose(tx, deps, user, folder, here=None, uses=uses)
-        asked = replace(named, requested_profile=profile, folder=place, uses=uses)
+        named = transitions.rename(started, new.title).conversation if new.title else started
+        asked = replace(
+            named,
+            requested_profile=new.profile,
+            folder=folders.choose(tx, deps, user, new.folder, here=None, uses=new.uses),
+            uses=new.uses,
+            on_repeated_failure=new.on_repeated_failure,
+        )
         chat = routing.assign(asked, deps.routes)
         step = Step(conversation=chat)
-        if text is not None:
-            step = transitions.receive_message(chat, text, message_id=new_message_id(), now=tx.now)
+        if new.text is not None:
+            step = transitions.receive_message(
+                chat, new.text, message_id=new_message_id(), now=tx.now
+            )
         tx.conversations.add(step)
         return step.conversation
 
@@ -137,6 +156,11 @@ async def edit_last(
 
 def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
     message = Message(
-        id=message_id, role=MessageRole.USER, content=text, source=Source.CHAT, created_at=tx.now
+        id=message_id,
+        conversation_id=step.conversation.id,
+        role=MessageRole.USER,
+        content=text,
+        source=Source.CHAT,
+        created_at=tx.now,
     )
     return SentMessage(message, frozenset(item.id for item in step.inbox))

@@ -7,7 +7,7 @@ from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import change, save
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Notify
+from backburner.core.conversation import Conversation, Notify, OnRepeatedFailure
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.transitions import FollowerEvent, Step
 from backburner.ports import Tx
@@ -20,12 +20,17 @@ async def update(
     *,
     title: str | None = None,
     notify: Notify | None = None,
+    on_repeated_failure: OnRepeatedFailure | None = None,
 ) -> Conversation:
-    """Change the title or the notification setting."""
+    """Change the title, the notification setting, or what repeated failures lead to."""
 
     def transition(before: Conversation, tx: Tx) -> Step:
         after = before if title is None else transitions.rename(before, title).conversation
-        after = replace(after, notify=notify or before.notify)
+        after = replace(
+            after,
+            notify=notify or before.notify,
+            on_repeated_failure=on_repeated_failure or before.on_repeated_failure,
+        )
         return transitions.apply_change(before, after, now=tx.now)
 
     return await change(deps, user, conversation_id, transition)

@@ -50,12 +50,15 @@ def start(
     """Start a task, or propose it where no user can have asked for it.
 
     The caller holds the user lock. A reason in `proposed_because` makes it a proposal in any case.
+    A proposal is the agent's idea; anything else the user has asked for, perhaps through an agent.
     """
     brief = replace(brief, uses=common_uses(brief.uses, origin.uses))
     if proposed_because is None and (origin.is_user or origin.may_start(origin.hold(tx))):
+        brief = replace(brief, created_by=Author.USER)
         step = transitions.start_task(conversation_id, origin.user, brief, now=tx.now)
         active_limit.check(deps, tx, step.conversation)
     else:
+        brief = replace(brief, created_by=Author.AGENT)
         step = _propose(tx, origin, conversation_id, brief, why=proposed_because or "")
     conversation = routing.assign(step.conversation, deps.routes)
     tx.conversations.add(replace(step, conversation=conversation))
@@ -63,14 +66,13 @@ def start(
 
 
 def as_child(here: Conversation, brief: Brief) -> Brief:
-    """Make a brief a child of a conversation: by its agent, with its destinations and rights."""
+    """Make a brief a child of a conversation, with its destinations and rights."""
     return replace(
         brief,
         profile=brief.profile or here.requested_profile,
         uses=here.uses,
         reports_to=here.reports_to,
         parent_id=here.id,
-        created_by=Author.AGENT,
     )
 
 

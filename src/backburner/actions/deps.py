@@ -139,6 +139,8 @@ class Deps:
     #: Chooses the profile of a new conversation.
     routes: Routes = NO_ROUTES
     channels: Mapping[str, Channel] = field(default_factory=dict)
+    #: The URL of the server, for addresses in deliveries; empty: it is not known.
+    base_url: str = ""
     #: Drafts of the runs in this process.
     drafts: DraftBroadcast = NO_DRAFTS
     limits: Limits = Limits()

@@ -88,7 +88,7 @@ async def remind(deps: Deps) -> int:
                 _settle(tx, conversation, asked, step)
             else:
                 tx.questions.snooze(user, question.remind(asked, now=tx.now))
-                reminder = notice.of_question(conversation, asked)
+                reminder = notice.of_question(asked)
                 tx.conversations.save(Step(conversation=conversation, notices=(reminder,)))
         return len(due)
 

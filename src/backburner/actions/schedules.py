@@ -109,8 +109,9 @@ def _parse(tx: Tx, user: UserId, timing: Timing) -> Schedule:
         raise BadSchedule("There is more than one schedule.", hint=_HINT)
     if timing.structured is not None:
         check_json("The schedule", dict(timing.structured), limit=MAX_SCHEDULE_BYTES)
-        parsed = from_json(dict(timing.structured))
+        parsed = from_json(dict(timing.structured), zone=tx.users.load(user).zone)
         schedule.check_schedule(parsed, now=tx.now)
+        schedule.check_event_source(parsed)
         return parsed
     if timing.interval is not None:
         every = parse_duration(timing.interval.strip().removeprefix("every "))

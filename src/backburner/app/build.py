@@ -12,6 +12,7 @@ from backburner.app.clock import Clock
 from backburner.app.folder import remove_folders
 from backburner.app.folders import folder_rules
 from backburner.app.machines import Machines, NoTools
+from backburner.app.urls import server_url
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.core.errors import BadSetting
@@ -71,6 +72,8 @@ def build(
         toolbox=NoTools(),
         routes=machines.routes,
         channels=machines.channels,
+        # With port 0, the operating system chooses it later.
+        base_url=server_url(settings) if settings.public_url or settings.port else "",
         injection_proof=machines.injection_proof,
         claude=machines.claude,
         limits=Limits(

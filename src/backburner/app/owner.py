@@ -14,7 +14,7 @@ from backburner.actions.deps import Deps
 from backburner.app.build import App
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
-from backburner.app.urls import host_in_url
+from backburner.app.urls import server_url
 from backburner.core.accounts import ON_THE_SERVER, User
 from backburner.core.errors import BadSetting, NotFound
 from backburner.core.ids import UserId
@@ -85,7 +85,7 @@ def _make_link(
     async def work(deps: Deps) -> UserLink:
         user = await users.find(deps, login)
         issued = await issue(deps, user.id)
-        return UserLink(user, f"{_address(settings)}/{page}#{issued.secret}")
+        return UserLink(user, f"{server_url(settings)}/{page}#{issued.secret}")
 
     url = settings.database.get_secret_value()
     state = look_at_database(url)
@@ -94,14 +94,6 @@ def _make_link(
     with closing(open_database(url, Clock().read)) as database:
         deps = Deps(store=database, engines={}, default_profile="", toolbox=NoTools())
         return asyncio.run(work(deps))
-
-
-def _address(settings: Settings) -> str:
-    """Return the address of a server with these settings."""
-    scheme = "https" if settings.tls_certificate else "http"
-    is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
-    host = "localhost" if is_any else host_in_url(settings.host)
-    return settings.public_url or f"{scheme}://{host}:{settings.port}"
 
 
 def _write_client_file(path: Path, address: str, token: str) -> None:

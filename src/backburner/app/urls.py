@@ -1,5 +1,15 @@
-"""Addresses in URLs."""
+"""Addresses in URLs, and the URL of the server."""
+
+from backburner.settings import Settings
 
 
 def host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def server_url(settings: Settings) -> str:
+    """Return the URL of a server with these settings."""
+    scheme = "https" if settings.tls_certificate else "http"
+    is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
+    host = "localhost" if is_any else host_in_url(settings.host)
+    return settings.public_url or f"{scheme}://{host}:{settings.port}"

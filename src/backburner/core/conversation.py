@@ -223,6 +223,7 @@ class Conversation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     id: MessageId
+    conversation_id: ConversationId
     role: MessageRole
     content: str
     source: Source

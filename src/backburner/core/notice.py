@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backburner.core.conversation import Conversation, Kind, Notify
-from backburner.core.ids import QuestionId
+from backburner.core.ids import ConversationId, QuestionId
 from backburner.core.outcome import Complete
 from backburner.core.question import Question
 from backburner.core.run import Failure
@@ -25,10 +25,26 @@ class Notice:
     kind: NoticeKind
     text: str
     question_id: QuestionId | None = None
+    #: Of a question: the message that came with it, and its options.
+    message: str | None = None
+    options: tuple[str, ...] = ()
+
+    def compose(self, title: str) -> str:
+        """Compose the text for a channel, where nothing else says what it is about."""
+        parts = [part for part in (self.message, self.text) if part]
+        if self.options:
+            parts.append(f"Options: {' / '.join(self.options)}")
+        text = "\n\n".join(parts)
+        return f"{title}: {text}" if title else text
+
+
+def wants_results(conversation: Conversation) -> bool:
+    """Return whether the user is told of work that ended well, also without a message."""
+    return conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
 
 
 def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
-    if conversation.kind is Kind.JOB and conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE):
+    if conversation.kind is Kind.JOB and wants_results(conversation):
         # Whoever started a job waits for its result, also for the same one again.
         return Notice(NoticeKind.RESULT, outcome.message or result_text(outcome))
     if outcome.message is None:
@@ -44,14 +60,25 @@ def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
 
 def of_unattended_reply(conversation: Conversation, text: str) -> Notice | None:
     """Notify about a reply to a job's result, unless the user does not want results."""
-    notifies = conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
-    return Notice(NoticeKind.RESULT, text) if notifies and text.strip() else None
+    notifies = wants_results(conversation) and text.strip()
+    return Notice(NoticeKind.RESULT, text) if notifies else None
 
 
-def of_question(conversation: Conversation, question: Question) -> Notice:
+def of_limit(conversation: Conversation, text: str) -> Notice | None:
+    """Notify that the work has ended because of its limit of runs."""
+    return Notice(NoticeKind.STOPPED, text) if wants_results(conversation) else None
+
+
+def of_question(question: Question, message: str | None = None) -> Notice:
     """Notify about a question, in every case: the work waits for the answer."""
-    prefix = f"The job {conversation.title!r} asks: " if conversation.kind is Kind.JOB else ""
-    return Notice(NoticeKind.QUESTION, f"{prefix}{question.prompt}", question.id)
+    return Notice(
+        NoticeKind.QUESTION, question.prompt, question.id, message=message, options=question.options
+    )
+
+
+def find_address(conversation_id: ConversationId, question_id: QuestionId | None) -> str:
+    """Return the address to open for a notice, on the server."""
+    return f"/c/{conversation_id}" if question_id is None else f"/q/{question_id}"
 
 
 def of_passing_failure(conversation: Conversation, failure: Failure) -> Notice | None:

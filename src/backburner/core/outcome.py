@@ -14,7 +14,13 @@ from backburner.core import question
 from backburner.core.conversation import MAX_STATE_BYTES, MAX_STEP_CHARS
 from backburner.core.errors import BackburnerError, BadOutcome
 from backburner.core.schedule.phrases import parse_duration
-from backburner.core.validation import MAX_MESSAGE_CHARS, check_json, check_object, check_text
+from backburner.core.validation import (
+    MAX_MESSAGE_CHARS,
+    canonical_json,
+    check_json,
+    check_object,
+    check_text,
+)
 
 MAX_OUTCOME_BYTES = 512 * 1024
 MAX_RESULT_BYTES = 64 * 1024
@@ -136,6 +142,18 @@ OUTCOME_SCHEMA: dict[str, Any] = {
         },
     },
 }
+
+
+def summarize(outcome: Outcome) -> str | None:
+    """Return the result of a run as text, or else its message."""
+    if isinstance(outcome, Complete) and outcome.result is not None:
+        return format_result(outcome.result) or outcome.message
+    return outcome.message
+
+
+def format_result(result: object) -> str:
+    """Format a result as text: a string as it is, anything else as JSON."""
+    return result if isinstance(result, str) else canonical_json(result)
 
 
 def parse_outcome(reply: object) -> Outcome:

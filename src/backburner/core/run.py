@@ -159,7 +159,10 @@ class RunEnding:
 
     status: RunStatus
     failure: Failure | None = None
+    #: The summary, as text.
     result: str | None = None
+    #: The bare result that the agent returned, as JSON.
+    data: str | None = None
     tokens: int = 0
     profile: str | None = None
     escalated_from: str | None = None

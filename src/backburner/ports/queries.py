@@ -98,8 +98,12 @@ class NoticeRow:
     id: NoticeId
     conversation_id: ConversationId
     run_id: RunId | None
+    #: Of its conversation.
+    title: str
     kind: NoticeKind
     text: str
+    message: str | None
+    options: tuple[str, ...]
     question_id: QuestionId | None
     created_at: datetime
     seen_at: datetime | None
@@ -221,6 +225,7 @@ class PendingQuestion:
 class RecentNotice:
     notice: NoticeId
     conversation: ConversationId
+    title: str
     kind: str
     text: str
     created_at: datetime

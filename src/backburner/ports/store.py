@@ -54,6 +54,8 @@ class Delivery:
     channel: str
     target: str
     text: str
+    #: The page to open for it, on the server.
+    address: str
     attempts: int
     lease: int
 

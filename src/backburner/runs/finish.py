@@ -12,7 +12,7 @@ from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.notice import Notice, NoticeKind
-from backburner.core.outcome import Complete, Outcome
+from backburner.core.outcome import Complete, Outcome, summarize
 from backburner.core.question import Question
 from backburner.core.retry import Outage, Waiting
 from backburner.core.run import (
@@ -228,7 +228,10 @@ class _Ending:
     def _done(self, tx: Tx, conversation: Conversation) -> None:
         run, result = self._run(conversation), self.result
         ending = RunEnding(
-            status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_result_data(result)
+            status=RunStatus.SUCCESS,
+            tokens=self.gate.tokens,
+            result=None if result.outcome is None else summarize(result.outcome),
+            data=_result_data(result),
         )
         if result.outcome is None:
             step = transitions.reply(
@@ -501,7 +504,7 @@ _ENDED_BY_AGENT = frozenset(
 
 
 def _result_data(result: RunResult) -> str | None:
-    """Return the data of a completed run, which is stored with it."""
+    """Return the bare result of a completed run as JSON, which is stored with it."""
     outcome = result.outcome
     if isinstance(outcome, Complete) and outcome.result is not None:
         return canonical_json(outcome.result)

@@ -134,6 +134,7 @@ def _to_folder(values: RowMapping) -> WorkFolder | None:
 def to_message(row: Row[Any]) -> Message:
     return Message(
         id=MessageId(row.id),
+        conversation_id=ConversationId(row.conversation_id),
         role=MessageRole(row.role),
         content=row.content,
         source=Source(row.source),

@@ -12,7 +12,7 @@ from backburner.actions.work import jobs, wait
 from backburner.actions.work.jobs import JobRequest, JobsChanged, JobSelection
 from backburner.core import prompt
 from backburner.core.conversation import MAX_TITLE_CHARS
-from backburner.core.validation import canonical_json
+from backburner.core.outcome import format_result
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
@@ -62,12 +62,14 @@ class StartClientJob(StartJob):
     )
 
 
-class JobId(Arguments):
-    task_id: str = Field(min_length=1, description="The id of a job, or its beginning.")
+class ShowJobs(Arguments):
+    task_id: str = Field(default="", description="The id of a job, or its beginning.")
+    batch: str = Field(default="", description=f"{_BATCH} Shows all its jobs.")
 
 
 class WaitForJobs(Arguments):
-    task_ids: list[str] = Field(min_length=1, max_length=jobs.MAX_JOBS_PER_CALL, description=_IDS)
+    task_ids: list[str] = Field(default=[], max_length=jobs.MAX_JOBS_PER_CALL, description=_IDS)
+    batch: str = Field(default="", description=f"{_BATCH} Waits for all its jobs.")
     timeout: float = Field(
         default=60,
         ge=0,
@@ -120,7 +122,7 @@ def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     reads: dict[str, Any] = {"free": True, "read_only": True, "outside": True, "waits": True}
     return (
         define_tool("background_task", StartJob, tools.start, free=True),
-        define_tool("background_output", JobId, tools.output, **reads),
+        define_tool("background_output", ShowJobs, tools.output, **reads),
         define_tool("background_block", WaitForJobs, tools.block, **reads),
         define_tool("background_resume", ResumeJob, tools.resume, free=True),
         define_tool("background_cancel", JobSelector, tools.cancel, free=True),
@@ -152,29 +154,35 @@ class _Tools:
             f" {self._how_to_get_the_result()}"
         )
 
-    async def output(self, arguments: JobId) -> ToolResult:
-        """Show the status of a job, and its result if it has one; never waits.
+    async def output(self, arguments: ShowJobs) -> ToolResult:
+        """Show the status of a job or of a whole batch, with results; never waits.
 
         For a running job it shows the number of tool calls, the last ones, and the last activity.
         """
-        selection = await jobs.fetch(self._deps, self._origin, [arguments.task_id])
+        selection = await jobs.fetch(
+            self._deps, self._origin, [arguments.task_id], batch=arguments.batch
+        )
         if selection.unknown:
             raise jobs.jobs_not_found(selection.unknown)
-        return ToolResult(_describe_output(selection), served=selection.items)
+        is_one = bool(arguments.task_id.strip())
+        text = _describe_output(selection) if is_one else _summarize(selection)
+        return ToolResult(text, served=selection.items)
 
     async def block(self, arguments: WaitForJobs) -> ToolResult:
         """Wait until all of these jobs have ended, are paused or need the user, or for a timeout.
 
-        Returns a summary of all of them, with results. Use it when you cannot continue without
-        them. After background_resume it waits for the new result.
+        Name them by id, or as a batch. Returns a summary of all of them, with results. Use it when
+        you cannot continue without them. After background_resume it waits for the new result.
         """
         timeout = timedelta(seconds=arguments.timeout)
         if self._origin.turn is None:
             selection = await wait.wait_in_call(
-                self._deps, self._origin, arguments.task_ids, timeout
+                self._deps, self._origin, arguments.task_ids, timeout, batch=arguments.batch
             )
             return ToolResult(_summarize(selection))
-        awaited = await wait.fetch_or_wait(self._deps, self._origin, arguments.task_ids, timeout)
+        awaited = await wait.fetch_or_wait(
+            self._deps, self._origin, arguments.task_ids, timeout, batch=arguments.batch
+        )
         if isinstance(awaited, JobWait):
             return ToolResult(WAITING_FOR_JOBS, wait=awaited)
         return ToolResult(_summarize(awaited), served=awaited.items)
@@ -227,7 +235,7 @@ def _summarize(selection: JobSelection) -> str:
     with_text = [job for job in selection.jobs if job.result is not None or job.error is not None]
     limit = MAX_RESULTS_CHARS // max(1, len(with_text))
     parts += [f"{job.id}:\n{_quote_result(job, limit)}" for job in with_text]
-    return "\n".join([*parts, *_unknown(selection.unknown)])
+    return "\n".join([*parts, *_unknown(selection.unknown)]) or NO_SUCH_JOBS
 
 
 def _describe_output(selection: JobSelection) -> str:
@@ -241,8 +249,9 @@ def _quote_result(job: JobView, limit: int) -> str:
     text = job.error if job.result is None else job.result
     if text is None:
         return ""
-    if job.data is not None and job.result is not None:
-        text = f"{text}\n\nResult: {canonical_json(job.data)}"
+    result = "" if job.data is None else format_result(job.data)
+    if result and job.result not in (None, result):
+        text = f"{text}\n\nResult: {result}"
     return prompt.quote_outside("job", prompt.truncate(text, limit))
 
 

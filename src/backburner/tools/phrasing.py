@@ -8,7 +8,7 @@ from backburner.actions.create import WorkReport
 from backburner.actions.work.conversation_work import WorkList
 from backburner.actions.work.tasks import TaskListing
 from backburner.core import schedule
-from backburner.core.conversation import Conversation, Notify, Status
+from backburner.core.conversation import Conversation, Notify, PauseReason, Status
 from backburner.core.ids import ConversationId
 from backburner.core.run import Run
 from backburner.core.schedule import After
@@ -27,6 +27,12 @@ _NOTIFICATIONS = {
     Notify.ON_CHANGE: "The user is notified of changed results.",
     Notify.ON_FAILURE: "The user is notified of failures only.",
     Notify.NEVER: "The user is notified only of questions and of failures that stop it.",
+}
+_PAUSES = {
+    PauseReason.USER: "paused",
+    PauseReason.FAILURES: "paused after repeated failures",
+    PauseReason.CRASHES: "paused after repeated crashes",
+    PauseReason.ALLOWANCE: "paused because an allowance is used up",
 }
 _ASKED_TO_APPROVE = "Nothing runs before the owner approves it; they have been asked."
 
@@ -75,7 +81,7 @@ def describe_task(task: WorkReport) -> str:
     if work.status is Status.WAITING_INPUT:
         return f"Task {task_name(work)}, {text} It continues when its open question is answered."
     if work.pause_reason is not None:
-        return f"Task {task_name(work)}, {text} It is paused."
+        return f"Task {task_name(work)}, {text} It is {_PAUSES[work.pause_reason]}."
     return f"Task {task_name(work)}, {text} It is active."
 
 
@@ -119,9 +125,9 @@ def _work_state(work: Conversation) -> str:
     question = work.pending_question
     if question is not None:
         return f"Waits for an answer to: {question.prompt[:_MAX_PROMPT_CHARS]}".rstrip(".?!")
-    status = views.task_status(work)
-    named = {TaskStatus.PAUSED: "Paused", TaskStatus.FAILED: "Stopped after failures"}
-    return "Active" if status is None else named.get(status, "Active")
+    if work.pause_reason is not None:
+        return _PAUSES[work.pause_reason].capitalize()
+    return "Active"
 
 
 def _task_schedule(task: WorkReport) -> str:
@@ -148,7 +154,9 @@ def _task_line(task: WorkReport) -> str:
     # Without its question and prompt: text that nobody has approved must not reach other agents.
     work, status = task.work, views.task_status(task.work)
     needs = ", waits for an answer" if work.status is Status.WAITING_INPUT else ""
-    parts = [f"{task_name(work)}: {status}{needs}, {_task_schedule(task)}."]
+    reason = work.pause_reason if status is TaskStatus.PAUSED else None
+    shown = status if reason is None else _PAUSES[reason]
+    parts = [f"{task_name(work)}: {shown}{needs}, {_task_schedule(task)}."]
     parts.append(next_times(work, task.zone, task.now))
     if work.last_run_at is not None:
         parts.append(f"Runs so far: {work.run_count}.")

@@ -1,4 +1,4 @@
-"""Pages for browsers: sign in, set a password, accept an invitation.
+"""Pages for browsers: sign in, set a password, accept an invitation, look at a conversation.
 
 The secret of a link follows its #, so browsers do not send it to the server. The script of the page
 reads it there, and sends it when the user submits the form.
@@ -19,7 +19,10 @@ PAGES = {
     "/reset": ("Set your password for Backburner", "reset.html"),
     "/invitation": ("You are invited to Backburner", "invitation.html"),
 }
-ASSETS = ("pages.css", "pages.js", "logo.svg")
+#: The addresses that notices have. The page is the same for every id, and reveals nothing: its
+#: script asks the API, with the session of the browser.
+VIEWS = ("/c/{conversation_id}", "/q/{question_id}")
+ASSETS = ("pages.css", "pages.js", "session.js", "view.js", "logo.svg")
 #: Allows no third-party or inline content, and no text that becomes code.
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
@@ -38,21 +41,29 @@ HEADERS = {
 
 def build_routes() -> list[Route]:
     pages = [_make_route(path, render_page(path), "text/html") for path in PAGES]
+    views = [_make_route(path, render_view(), "text/html") for path in VIEWS]
     assets = [
         _make_route(f"/assets/{name}", read_file(name), guess_type(name)[0]) for name in ASSETS
     ]
-    return pages + assets
+    return pages + views + assets
 
 
 def render_page(path: str) -> str:
     title, name = PAGES[path]
-    return Template(read_file("layout.html")).substitute(
-        title=title, forms=read_file(name).rstrip()
-    )
+    return _fill_layout(title, name, script="pages.js")
+
+
+def render_view() -> str:
+    return _fill_layout("Backburner", "view.html", script="view.js")
 
 
 def read_file(name: str) -> str:
     return files(__package__).joinpath("files", name).read_text(encoding="utf-8")
+
+
+def _fill_layout(title: str, name: str, *, script: str) -> str:
+    content = read_file(name).rstrip()
+    return Template(read_file("layout.html")).substitute(title=title, forms=content, script=script)
 
 
 def _make_route(path: str, content: str, media_type: str | None) -> Route:

@@ -68,7 +68,8 @@ class Deliverer:
             raise ChannelFailed(f"The channel {part.channel!r} is not set up.", permanent=True)
         try:
             async with asyncio.timeout(self.lease.total_seconds() / 2):
-                return await channel.send(part.target, part.text, key=part.key)
+                text = f"{part.text}\n\n{self.deps.base_url}{part.address}"
+                return await channel.send(part.target, text, key=part.key)
         except TimeoutError:
             raise ChannelFailed(f"{part.channel} did not respond in time.") from None
 

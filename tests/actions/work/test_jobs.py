@@ -21,7 +21,6 @@ from backburner.core.schedule import Cron
 from backburner.core.transitions import Step
 from backburner.core.work.jobs import MAX_OPEN_JOBS
 from backburner.core.work.views import JobStatus
-from backburner.store import tables
 
 
 @requirement("C-launch", "C-resume-count")
@@ -308,12 +307,11 @@ async def test_what_a_job_asks_reaches_the_user_with_its_name(house: House) -> N
 
     job = await house.job(chat, which)
     assert (job.status, job.needs_you, job.question) == (JobStatus.RUNNING, True, "Which one?")
-    kind, text = house.database.run(
-        lambda tx: tx.connection.execute(
-            tables.notices.select().with_only_columns(tables.notices.c.kind, tables.notices.c.text)
-        ).one()
+    (told,) = house.database.run(
+        lambda tx: tx.browse.notices(chat.user_id, None, unseen=True, limit=9)
     )
-    assert (kind, text) == (NoticeKind.QUESTION, "The job 'ask somebody' asks: Which one?")
+    assert (told.kind, told.title, told.text) == (NoticeKind.QUESTION, "ask somebody", "Which one?")
+    assert told.message == "I cannot go on."
     (asked,) = house.database.run(lambda tx: tx.browse.questions(chat.user_id, None, limit=9))
     assert (asked.conversation_id, asked.title) == (which, "ask somebody")
 

@@ -50,6 +50,28 @@ async def begin(house: House, chat: Conversation, *prompts: str) -> list[str]:
     return started(house.results())
 
 
+@requirement("C-block", "C-batch")
+async def test_a_reply_waits_for_a_whole_batch(house: House) -> None:
+    chat = await house.chat()
+    one, two = await house.start(chat, "say One.", "say Two.", batch="mine")
+    await house.start(chat, "hang", batch="other")
+    house.chats.append(lambda _: [Call("background_block", {"batch": "mine"}), Say("Never said.")])
+    await house.say(chat, "Please.")
+    await house.take_one()
+    await house.idle()
+    assert house.waiting() == ["reply"]
+    await house.take_up()
+    # The other batch is not waited for: its job never ends.
+    await house.until(lambda: len(house.items(chat)) == 3)
+    await house.take_up()
+    await house.until(lambda: "I see." in house.said(chat))
+    house.kill()
+
+    (*_, going_on) = house.prompts(chat)
+    assert "2 of 2 have settled" in going_on
+    assert all(which in going_on for which in (one, two))
+
+
 @requirement("C-block", "C-events")
 async def test_a_reply_that_waits_holds_nothing_and_goes_on_with_a_summary(house: House) -> None:
     chat = await house.chat()

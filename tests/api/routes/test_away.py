@@ -91,7 +91,7 @@ async def test_whoever_comes_back_sees_what_ran_what_needs_them_and_what_it_cost
     assert ran["Succeeds"]["failure"] is None
     assert "Go on?" in [one["prompt"] for one in found["needs"]]
     assert found["spent"]["tokens"] == 120
-    assert "All is well." in [one["text"] for one in found["told"]]
+    assert ("Succeeds", "All is well.") in [(one["title"], one["text"]) for one in found["told"]]
     assert found["until"].endswith("Z")
 
 

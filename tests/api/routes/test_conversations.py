@@ -81,6 +81,20 @@ async def test_a_task_that_waits_for_events_shows_their_source(ask: Asker, stage
     assert shown["event_config"] == {"path": "a"}
 
 
+@requirement("B-retry")
+async def test_what_repeated_failures_lead_to_is_chosen_for_a_chat_or_a_task(ask: Asker) -> None:
+    chosen = {"on_repeated_failure": "pause"}
+    chat = await ask.do("POST", PATH, {"message": "Hello.", **chosen})
+    usual = await ask.do("POST", PATH, {"message": "Hello."})
+    task = await ask.do("POST", PATH, {"what": "Look.", "when": "every 30m"})
+    changed = await ask.do("PATCH", f"{PATH}/{usual['id']}", chosen)
+
+    shown = [one["on_repeated_failure"] for one in (chat, usual, task, changed)]
+    assert shown == ["pause", "notify", "pause", "pause"]
+    kept = await ask.do("PATCH", f"{PATH}/{usual['id']}", {"title": "Other"})
+    assert kept["on_repeated_failure"] == "pause"
+
+
 @requirement("A-fields")
 async def test_only_the_session_of_claude_is_shown_as_one_of_claude(
     ask: Asker, stage: Stage

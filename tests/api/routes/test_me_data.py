@@ -115,6 +115,8 @@ async def test_everything_of_ones_own_is_in_the_copy(
     assert found["profile"]["id"] == USER
     assert {one["id"] for one in found["conversations"]} == {chat.id, task.id}
     assert {"Hello there", "Hello yourself.", "Hm."} <= {m["content"] for m in found["messages"]}
+    said = {one["content"]: one["conversation_id"] for one in found["messages"]}
+    assert (said["Hello there"], said["Hm."]) == (chat.id, task.id)
     assert [one["prompt"] for one in found["questions"]] == ["Go on?"]
     assert sorted(one["kind"] for one in found["runs"]) == ["background", "reply"]
     assert found["notices"][0]["text"] == "Go on?"

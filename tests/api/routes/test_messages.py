@@ -29,6 +29,7 @@ async def test_what_is_said_is_kept_at_once_and_answered_later(ask: Asker, stage
     reply, first = (await ask.get(path))["items"]
     assert (reply["role"], reply["content"], first) == ("assistant", "Hello.", said)
     assert reply["run_id"]
+    assert {one["conversation_id"] for one in (said, reply)} == {chat.id}
 
 
 async def test_who_accepts_a_stream_gets_the_reply_as_one_and_no_second_one_for_its_key(

@@ -1,6 +1,7 @@
 """`/api/notices`: what users were told, and whether they have seen it."""
 
 import pytest
+from support.doubles.engine import End
 from support.stage.api_stage import NOBODYS, Asker
 from support.stage.stage import Stage
 
@@ -19,6 +20,22 @@ async def test_notices_are_listed_newest_first_and_seen(ask: Asker, stage: Stage
     assert await ask.do("POST", "/api/notices/seen", {"up_to": told[1]["id"]}) == {"seen": 2}
     assert (await ask.get("/api/notices", unseen=True))["items"] == []
     assert await ask.do("POST", "/api/notices/seen", {"up_to": told[1]["id"]}) == {"seen": 0}
+
+
+async def test_a_notice_names_its_work_and_what_to_open(ask: Asker, stage: Stage) -> None:
+    question = {"type": "choice", "prompt": "Which one?", "options": ["left", "right"]}
+    stage.engine.then(End({"needs_input": True, "message": "I found two.", "question": question}))
+    asks = await stage.task(title="tidy")
+    await stage.work()
+    done = await stage.task(title="look")
+    await stage.work()
+    result, asked = (await ask.get("/api/notices"))["items"]
+
+    assert (asked["title"], asked["text"]) == ("tidy", "Which one?")
+    assert (asked["message"], asked["options"]) == ("I found two.", ["left", "right"])
+    assert asked["address"] == f"/q/{stage.question(asks).id}"
+    assert (result["title"], result["message"], result["options"]) == ("look", None, [])
+    assert result["address"] == f"/c/{done.id}"
 
 
 async def test_pages_of_notices_shift_by_nothing(ask: Asker, stage: Stage) -> None:

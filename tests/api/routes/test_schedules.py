@@ -30,6 +30,23 @@ async def test_a_chat_is_put_in_the_background_in_words_or_in_full(
     assert "Europe/Berlin" in shown["schedule_in_words"]
 
 
+@requirement("A-cron")
+@pytest.mark.parametrize("timezone", [{}, {"timezone": None}])
+async def test_a_cron_schedule_without_a_zone_is_in_the_zone_of_its_user(
+    ask: Asker, stage: Stage, timezone: dict[str, None]
+) -> None:
+    await ask.do("PUT", "/api/me", {"zone": "Europe/Berlin"})
+    chat = await stage.chat()
+    plain = {"type": "cron", "cron_expression": "0 9 * * *", **timezone}
+    body = {"schedule": plain, "what": "Look."}
+
+    shown = await ask.do("PUT", f"{PATH}/{chat.id}/schedule", body)
+    made = await ask.do("POST", "/api/tasks", {"name": "a", "prompt": "b", "schedule": plain})
+
+    assert shown["schedule"]["timezone"] == made["schedule"]["timezone"] == "Europe/Berlin"
+    assert shown["next_run_at"] == "2026-11-17T08:00:00Z"
+
+
 async def test_another_time_leaves_what_is_to_be_done(ask: Asker, stage: Stage) -> None:
     task = await stage.task()
     shown = await ask.do("PUT", f"{PATH}/{task.id}/schedule", {"when": "every 2h"})
@@ -59,6 +76,7 @@ async def test_a_schedule_is_cleared(ask: Asker, stage: Stage) -> None:
         ({"schedule": {**CRON, "timezone": "Mars"}, "what": "Look."}, 400),
         ({"schedule": {**CRON, "seconds": 1}, "what": "Look."}, 400),
         ({"schedule": {"type": "event", "source": "a", "config": {"a": "x" * 9000}}}, 413),
+        ({"schedule": {"type": "event", "source": "a", "config": {}}, "what": "Look."}, 400),
         ({"schedule": "now", "what": "Look."}, 422),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Spend
+from support.doubles.engine import End, Fail, Spend
 from support.requirements import requirement
 from support.stage.api_stage import Asker
 from support.stage.make import USER
@@ -15,6 +15,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask, add
 from backburner.core.conversation import Conversation, Kind, Status
+from backburner.core.errors import EngineFailed
 from backburner.core.ids import ConversationId
 
 #: Its next time is never while a test runs.
@@ -42,7 +43,7 @@ async def refused(ask: Asker, path: str, body: Any = None, method: str = "POST")
     return answer.status_code, answer.json()["detail"]
 
 
-@requirement("B-fields", "A-api")
+@requirement("B-task", "B-fields", "A-api")
 async def test_a_task_is_set_up_with_all_its_fields(ask: Asker, stage: Stage) -> None:
     made = await make(
         ask,
@@ -81,7 +82,6 @@ async def test_a_task_is_set_up_with_all_its_fields(ask: Asker, stage: Stage) ->
         ({"interval": "30m"}, "scheduled"),
         ({"kind": "oneshot"}, "oneshot"),
         ({"when": "in 5 days"}, "oneshot"),
-        ({"schedule": {"type": "event", "source": "file", "config": {"path": "a"}}}, "event"),
     ],
 )
 async def test_a_task_is_of_the_kind_its_time_makes_it(
@@ -90,10 +90,17 @@ async def test_a_task_is_of_the_kind_its_time_makes_it(
     body = {"name": "a", "prompt": "b", **time}
     made = await ask.do("POST", "/api/tasks", body)
 
-    assert made["kind"] == kind
-    assert (made["event_source"], made["event_config"]) == (
-        ("file", {"path": "a"}) if kind == "event" else (None, None)
-    )
+    assert (made["kind"], made["event_source"], made["event_config"]) == (kind, None, None)
+
+
+@pytest.mark.parametrize("source", ["file", "carrier pigeon"])
+async def test_a_task_that_no_event_can_start_is_refused(ask: Asker, source: str) -> None:
+    schedule = {"type": "event", "source": source, "config": {}}
+    answer = await ask("POST", "/api/tasks", {"name": "a", "prompt": "b", "schedule": schedule})
+
+    assert (answer.status_code, answer.json()["detail"]) == (400, "Events cannot start work yet.")
+    assert "Give a time instead, such as `every 5m`" in answer.json()["hint"]
+    assert (await ask.get("/api/tasks"))["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -201,6 +208,46 @@ async def test_a_proposal_is_dismissed_and_no_longer_listed(ask: Asker, stage: S
     assert (await ask.get("/api/tasks", status="done"))["items"] == []
 
 
+@requirement("B-retry")
+async def test_a_task_can_go_on_after_failures_and_be_told_of_instead(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    made = await make(ask, on_repeated_failure="notify")
+    path = f"/api/tasks/{made['id']}"
+    for _ in range(3):
+        stage.engine.then(Fail(EngineFailed("Broken.")))
+        await ask.do("POST", f"{path}/run-now")
+        await stage.work()
+        clock.advance(timedelta(hours=1))
+
+    shown = await ask.get(path)
+    assert (shown["status"], shown["on_repeated_failure"]) == ("active", "notify")
+    assert stage.notices() == ["The work failed repeatedly: Broken. It continues at its next time."]
+    changed = await ask.do("PATCH", path, {"on_repeated_failure": "pause"})
+    assert changed["on_repeated_failure"] == "pause"
+    assert (await ask("PATCH", path, {"on_repeated_failure": None})).status_code == 400
+
+
+@requirement("B-status", "B-retry")
+async def test_a_task_that_failed_twice_is_listed_as_paused_with_the_reason(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    made = await make(ask)
+    path = f"/api/tasks/{made['id']}"
+    for _ in range(2):
+        stage.engine.then(Fail(EngineFailed("Broken.")))
+        await ask.do("POST", f"{path}/run-now")
+        await stage.work()
+        clock.advance(timedelta(hours=1))
+
+    shown = await ask.get(path)
+    assert (shown["status"], shown["pause_reason"]) == ("paused", "failures")
+    for status, found in (("paused", [made["id"]]), ("failed", []), ("active", [])):
+        items = (await ask.get("/api/tasks", status=status))["items"]
+        assert [one["id"] for one in items] == found
+    assert (await ask.do("POST", f"{path}/resume"))["pause_reason"] is None
+
+
 @requirement("B-run-now")
 async def test_a_task_is_paused_resumed_and_run(ask: Asker, stage: Stage) -> None:
     made = await make(ask)
@@ -214,7 +261,7 @@ async def test_a_task_is_paused_resumed_and_run(ask: Asker, stage: Stage) -> Non
 
     assert (paused["status"], resumed["status"]) == ("paused", "active")
     (run,) = (await ask.get(f"{path}/runs"))["items"]
-    assert (run["status"], run["result"], run["tokens"]) == ("success", '"green"', 7)
+    assert (run["status"], run["result"], run["tokens"]) == ("success", "green", 7)
     assert (await ask.get(path))["run_count"] == 1
 
 

@@ -19,9 +19,11 @@ def test_a_reminder_becomes_a_notice_that_can_be_marked_as_seen(
     (notice,) = wait_for(notices)
     listed = talk("notices")
     assert "stretch" in notice["text"]
-    assert listed.out[0].split() == ["TIME", "KIND", "CONVERSATION", "TEXT"]
+    assert listed.out[0].split() == ["TIME", "KIND", "ID", "CONVERSATION", "TEXT"]
     (line,) = [line for line in listed.out if conversation_id[:12] in line]
     assert line.startswith("new ")
+    assert notice["title"] == "Remind me to stretch"
+    assert " Remind me to stretch " in line
 
     assert notices("--new", "--seen") == [notice]
     assert notices("--new") == []

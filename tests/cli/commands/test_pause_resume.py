@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from support.programs.cli_server import Call, wait_for
+from support.requirements import requirement
 
 
+@requirement("A-pause")
 def test_work_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk: Call) -> None:
     said = ask("say", "--no-wait", "remind me every day at 9 to water the flowers")
     conversation_id = said["conversation_id"]

@@ -34,7 +34,14 @@ def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: C
     late = talk("answer", first["id"], "no")
     talk("cancel", conversation_id)
 
-    assert listed.out[0].split() == ["ID", "PURPOSE", "ASKED", "QUESTION", "OPTIONS"]
+    assert listed.out[0].split() == [
+        "ID",
+        "PURPOSE",
+        "ASKED",
+        "CONVERSATION",
+        "QUESTION",
+        "OPTIONS",
+    ]
     assert any(first["id"][:12] in line for line in listed.out)
     assert (answered.code, answered.out) == (0, ["Answered: yes. The work continues."])
     assert late.code == 4

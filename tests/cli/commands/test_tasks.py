@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from support.programs.cli_server import Call, Running, wait_for
 from support.requirements import requirement
 
+from backburner.cli.commands.tasks import describe_status
 from backburner.core import transitions
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.schedule import Cron
@@ -28,7 +30,8 @@ def propose(tx: Tx, user: UserId, name: str) -> ConversationId:
 
 def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> None:
     options = ("--max-runs", "3", "--tool", "look", "--notify", "always", "--description", "Us.")
-    made = talk("tasks", "add", "shown", "Look at CI.", *LATER, *options)
+    failing = ("--on-repeated-failure", "notify")
+    made = talk("tasks", "add", "shown", "Look at CI.", *LATER, *options, *failing)
     listed, shown = talk("tasks", "--status", "active"), talk("tasks", "show", "shown")
     found = ask("tasks", "show", "SHOWN")
 
@@ -37,6 +40,7 @@ def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> Non
     assert any(line.startswith(found["id"][:12]) and " shown " in line for line in listed.out)
     facts = dict(line.split(maxsplit=1) for line in shown.out)
     assert (facts["prompt"], facts["runs"], facts["tools"]) == ("Look at CI.", "0 of 3", "look")
+    assert found["on_repeated_failure"] == "notify"
     assert found["id"] in {one["id"] for one in ask("tasks")}
     assert found["id"] in {one["id"] for one in ask("tasks", "--status", "active")}
 
@@ -145,3 +149,17 @@ def test_a_task_is_created_to_run_after_another(ask: Callable[..., Any]) -> None
 
     assert (then["after"], then["schedule"]["on"]) == (first["id"], "any")
     assert once["kind"] == "oneshot"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "shown"),
+    [
+        ("paused", "user", "paused"),
+        ("paused", "failures", "paused (failures)"),
+        ("done", None, "done"),
+    ],
+)
+def test_a_paused_task_is_listed_with_the_reason(
+    status: str, reason: str | None, shown: str
+) -> None:
+    assert describe_status({"status": status, "pause_reason": reason, "needs_you": False}) == shown

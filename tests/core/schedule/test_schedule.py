@@ -26,6 +26,7 @@ from backburner.core.schedule import (
     Interval,
     Schedule,
     Scheduled,
+    check_event_source,
     check_frequency,
     check_schedule,
     cron,
@@ -404,3 +405,15 @@ def test_only_an_interval_can_be_too_short(schedule: Schedule, *, is_refused: bo
 
     with refusal:
         check_frequency(schedule, timedelta(minutes=1))
+
+
+def test_work_waits_only_for_events_that_something_reports() -> None:
+    event = Event("pigeon", {})
+    check_event_source(DAILY)
+    check_event_source(event, sources=("file", "pigeon"))
+
+    with pytest.raises(BadSchedule, match="Events cannot start work yet"):
+        check_event_source(event, sources=())
+    with pytest.raises(BadSchedule, match="Nothing reports events of 'pigeon'") as refused:
+        check_event_source(event, sources=("file", "github"))
+    assert refused.value.hint == "Use one of: file, github."

@@ -99,6 +99,10 @@ def test_fields_with_a_default_may_be_omitted() -> None:
     anchor = NOW.isoformat()
 
     assert from_json({"type": "cron", "cron_expression": "x", "timezone": "y"}) == Cron("x", "y")
+    assert from_json({"type": "cron", "cron_expression": "x"}, zone="z") == Cron("x", "z")
+    other = {"type": "cron", "cron_expression": "x", "timezone": "y"}
+    assert from_json(other, zone="z") == Cron("x", "y")
+    assert from_json({"type": "immediate"}, zone="z") == Immediate()
     assert from_json({"type": "interval", "every": 1.5, "anchor": anchor}) == Interval(
         timedelta(seconds=1.5), NOW
     )

@@ -24,13 +24,15 @@ from backburner.core import transitions
 from backburner.core.conversation import (
     Conversation,
     EndedAs,
+    Kind,
     MessageRole,
+    Notify,
     PauseReason,
     Source,
     State,
     Status,
 )
-from backburner.core.notice import NoticeKind
+from backburner.core.notice import NoticeKind, result_hash
 from backburner.core.outcome import Complete, Continue
 from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind, RunKind, SkipReason
@@ -95,7 +97,9 @@ def test_a_run_that_needs_input_parks_the_conversation_and_leaves_its_time_alone
     assert [(m.content, m.role, m.source) for m in step.messages] == [
         ("There are two.", MessageRole.ASSISTANT, Source.WORKER)
     ]
-    assert [notice.kind for notice in step.notices] == [NoticeKind.QUESTION]
+    assert [(one.kind, one.message) for one in step.notices] == [
+        (NoticeKind.QUESTION, "There are two.")
+    ]
     assert after.pending_question == step.asked[0]
     assert step.asked[0].run_id == RUN.id
 
@@ -191,6 +195,80 @@ def test_work_stops_after_its_last_permitted_run(outcome: Complete | Continue) -
     assert (step.conversation.run_count, step.conversation.ended_as) == (3, EndedAs.COMPLETED)
 
 
+@requirement("B-max-runs")
+@pytest.mark.parametrize("outcome", [Complete(), Continue()], ids=["complete", "continue"])
+def test_a_watch_that_found_nothing_says_so_after_its_last_run(
+    outcome: Complete | Continue,
+) -> None:
+    step = transitions.finish(working(max_runs=30, run_count=29), RUN, outcome, now=NINE)
+
+    text = "It reached its limit of 30 runs without a result."
+    assert step.conversation.ended_as is EndedAs.COMPLETED
+    assert step.report == transitions.Report(text)
+    assert [(one.kind, one.text) for one in step.notices] == [(NoticeKind.STOPPED, text)]
+    assert [(one.role, one.content) for one in step.messages] == [(MessageRole.SYSTEM, text)]
+    once_only = transitions.finish(working(max_runs=1), RUN, outcome, now=NINE)
+    assert once_only.report == transitions.Report("It reached its limit of 1 run without a result.")
+
+
+def test_work_that_ends_at_its_limit_says_that_its_last_run_found_nothing_new() -> None:
+    known = working(max_runs=3, run_count=2, last_result_hash=result_hash(DONE))
+    step = transitions.finish(known, RUN, DONE, now=NINE)
+
+    text = "It reached its limit of 3 runs. The last one had nothing new to report."
+    assert step.report == transitions.Report(text)
+    assert [one.content for one in step.messages] == ["All green.", text]
+    new = transitions.finish(replace(known, last_result_hash="other"), RUN, DONE, now=NINE)
+    assert (new.report, len(new.notices)) == (transitions.Report("All green."), 1)
+    assert new.conversation.ended_as is EndedAs.COMPLETED
+
+
+@pytest.mark.parametrize("policy", [Notify.NEVER, Notify.ON_FAILURE])
+def test_the_limit_of_runs_is_told_to_nobody_who_does_not_want_results(policy: Notify) -> None:
+    watching = working(max_runs=3, run_count=2, notify=policy)
+    step = transitions.finish(watching, RUN, Complete(), now=NINE)
+
+    assert (step.report, step.notices, len(step.messages)) == (None, (), 1)
+
+
+@requirement("B-notify")
+@pytest.mark.parametrize(
+    ("policy", "when_new", "when_same"),
+    [
+        (Notify.ALWAYS, True, True),
+        (Notify.ON_CHANGE, True, False),
+        (Notify.ON_FAILURE, False, False),
+        (Notify.NEVER, False, False),
+    ],
+)
+@pytest.mark.parametrize("work", [working(), once()], ids=["recurring", "one-time"])
+def test_the_policy_holds_for_the_line_in_the_parent_as_for_the_notice(
+    work: Conversation, policy: Notify, *, when_new: bool, when_same: bool
+) -> None:
+    before = replace(work, notify=policy)
+    new = transitions.finish(before, RUN, DONE, now=NINE)
+    known = replace(before, last_result_hash=result_hash(DONE))
+    same = transitions.finish(known, RUN, DONE, now=NINE)
+
+    told = transitions.Report("All green.")
+    assert (new.report, len(new.notices)) == (told if when_new else None, int(when_new))
+    assert (same.report, len(same.notices)) == (told if when_same else None, int(when_same))
+    # The message stays in the conversation of the work itself.
+    assert [one.content for one in same.messages] == ["All green."]
+
+
+@pytest.mark.parametrize("policy", Notify)
+def test_one_time_work_without_a_message_is_reported_as_done_to_those_who_want_results(
+    policy: Notify,
+) -> None:
+    step = transitions.finish(once(notify=policy), RUN, Complete(), now=NINE)
+
+    wanted = policy in (Notify.ALWAYS, Notify.ON_CHANGE)
+    assert step.report == (transitions.Report("It is done.") if wanted else None)
+    job = once(notify=policy, kind=Kind.JOB)
+    assert transitions.finish(job, RUN, DONE, now=NINE).report is not None
+
+
 def test_a_run_that_was_claimed_under_an_older_schedule_does_not_touch_the_new_one() -> None:
     changed = transitions.set_schedule(once(), DAILY, now=NOON).conversation
     step = transitions.finish(changed, RUN, DONE, now=NOON)
@@ -240,7 +318,9 @@ def test_replies_come_from_the_chat_and_background_words_from_the_worker() -> No
     reply = transitions.reply(chat, make.run(kind=RunKind.REPLY), "Hello.", now=NOON)
     worked = transitions.finish(working(), RUN, DONE, now=NINE)
     failed = transitions.fail_reply(chat, Failure(FailureKind.MODEL, "Overloaded."))
+    said = transitions.receive_message(chat, "Hello?", message_id=make.MESSAGE, now=NOON)
 
+    assert [(m.role, m.source) for m in said.messages] == [(MessageRole.USER, Source.CHAT)]
     assert [(m.role, m.source) for m in reply.messages] == [(MessageRole.ASSISTANT, Source.CHAT)]
     assert [(m.role, m.source) for m in worked.messages] == [(MessageRole.ASSISTANT, Source.WORKER)]
     assert [m.role for m in failed.messages] == [MessageRole.SYSTEM]

@@ -11,7 +11,6 @@ from backburner.core import transitions
 from backburner.core.conversation import Author, Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached
 from backburner.core.ids import ConversationId
-from backburner.core.notice import of_question
 from backburner.core.outcome import Complete
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate
@@ -96,6 +95,7 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
         (Complete(), "It is done."),
         (Complete(message="Found."), "Found."),
         (Complete(result=[1]), "[1]"),
+        (Complete(result="gold"), "gold"),
         (Complete(message="Found.", result=[1]), "Found.\n\nResult: [1]"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_job_shows_its_result_or_why_it_failed() -> None:
         ("read_file", "list_files"),
         NOON + timedelta(seconds=5),
     )
-    assert view(DONE, WorkSummary(result_json="[1]")).result == "[1]"
+    assert view(DONE, WorkSummary(result="[1]")).result == "[1]"
     assert view(DONE, WorkSummary()).result == "It is done."
     assert "no longer available" in str(
         view(replace(DONE, ended_as=EndedAs.ERROR), WorkSummary()).error
@@ -141,11 +141,6 @@ def test_a_result_that_work_waits_for_is_for_that_work() -> None:
     step = transitions.receive_report(CHAT, JOB, Report("Found."), awaited_by=RunKind.BACKGROUND)
 
     assert [item.run_kind for item in step.inbox] == [RunKind.BACKGROUND]
-
-
-def test_the_question_of_a_job_comes_with_its_name() -> None:
-    assert of_question(JOB, make.question()).text == "The job 'Search' asks: Shall I go on?"
-    assert of_question(CHAT, make.question()).text == "Shall I go on?"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def rows(c: Conversation) -> list[Row]:
         (c.status is Status.BACKGROUND, TaskStatus.ACTIVE, working),
         (
             c.pause_reason in (PauseReason.FAILURES, PauseReason.CRASHES),
-            TaskStatus.FAILED,
+            TaskStatus.PAUSED,
             JobStatus.ERROR,
         ),
         (c.pause_reason is not None, TaskStatus.PAUSED, JobStatus.RUNNING),

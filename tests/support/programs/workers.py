@@ -67,7 +67,9 @@ class Workers:
         return sorted(trace["text"] for trace in self.traces.read("send"))
 
     def delivered(self) -> list[str]:
-        return sorted(trace["text"] for trace in self.traces.read("delivery"))
+        """Tell what was delivered, without the name of the work and what follows the text."""
+        texts = (trace["text"].partition(": ")[2] for trace in self.traces.read("delivery"))
+        return sorted(text.split("\n\n")[0] for text in texts)
 
 
 def assert_sound(outside: Outside, workers: Workers) -> None:

@@ -40,7 +40,12 @@ def conversation(**changes: Any) -> Conversation:
 def message(content: str = "Hello.", **changes: Any) -> Message:
     """Make a chat message of the user's."""
     made = Message(
-        id=MESSAGE, role=MessageRole.USER, content=content, source=Source.CHAT, created_at=NOON
+        id=MESSAGE,
+        conversation_id=CONVERSATION,
+        role=MessageRole.USER,
+        content=content,
+        source=Source.CHAT,
+        created_at=NOON,
     )
     return replace(made, **changes)
 

@@ -146,13 +146,19 @@ async def list_jobs(
     return await deps.store.read(work)
 
 
-async def fetch(deps: Deps, origin: Origin, ids: Collection[str]) -> JobSelection:
-    """Fetch jobs, and mark available results as retrieved."""
-    return await deps.store.transact(lambda tx: retrieve(tx, origin, *find(tx, origin, ids)))
+async def fetch(
+    deps: Deps, origin: Origin, ids: Collection[str], *, batch: str | None = None
+) -> JobSelection:
+    """Fetch jobs by id or batch, and mark available results as retrieved."""
+    if not any(prefix.strip() for prefix in ids) and not batch:
+        raise BadRequest("No job is named.", hint="Give its id, or a batch.")
+    return await deps.store.transact(lambda tx: retrieve(tx, origin, *find(tx, origin, ids, batch)))
 
 
-async def have_settled(deps: Deps, origin: Origin, ids: Collection[str]) -> bool:
-    return await deps.store.read(lambda tx: are_settled(find(tx, origin, ids)[0]))
+async def have_settled(
+    deps: Deps, origin: Origin, ids: Collection[str], *, batch: str | None = None
+) -> bool:
+    return await deps.store.read(lambda tx: are_settled(find(tx, origin, ids, batch)[0]))
 
 
 def are_settled(conversations: Sequence[Conversation]) -> bool:

@@ -13,7 +13,14 @@ from backburner.actions.schedules import Timing
 from backburner.actions.work import folders
 from backburner.actions.work.control import check_destinations
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Destination, Kind, Notify, common_uses
+from backburner.core.conversation import (
+    Conversation,
+    Destination,
+    Kind,
+    Notify,
+    OnRepeatedFailure,
+    common_uses,
+)
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
 from backburner.core.question import NO, YES, Purpose
@@ -44,6 +51,7 @@ class NewTask:
     profile: str | None = None
     #: Only users name destinations; a child task has those of its parent.
     reports_to: tuple[Destination, ...] = ()
+    on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.PAUSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +211,7 @@ def _brief(new: NewTask, schedule: Schedule, here: Conversation | None) -> Brief
         tools=create.narrow(new.tools, None if here is None else here.tools),
         profile=new.profile,
         reports_to=new.reports_to,
+        on_repeated_failure=new.on_repeated_failure,
     )
     return brief if here is None else create.as_child(here, brief)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from backburner.actions import browse, chat, conversations
+from backburner.actions.chat import NewChat
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import control, tasks
@@ -22,7 +23,7 @@ from backburner.api.schemas.conversation import (
     NewConversationBody,
 )
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Kind, Status
+from backburner.core.conversation import Kind, OnRepeatedFailure, Status
 from backburner.core.ids import ConversationId
 from backburner.core.validation import check_text
 from backburner.ports import ConversationFilter, View
@@ -95,15 +96,15 @@ async def create_conversation(
         report = await tasks.add(deps, Origin.by(caller), body.task())
         conversation = report.work
     else:
-        conversation = await chat.start(
-            deps,
-            caller.user,
-            body.message,
-            profile=body.profile,
+        new = NewChat(
+            text=body.message,
             title=body.title,
+            profile=body.profile,
             folder=body.folder,
             uses=caller.work_uses,
+            on_repeated_failure=body.on_repeated_failure or OnRepeatedFailure.NOTIFY,
         )
+        conversation = await chat.start(deps, caller.user, new)
     return await load_conversation(deps, caller, conversation.id)
 
 
@@ -121,9 +122,14 @@ async def update_conversation(
     deps: AppDeps,
     caller: Writer,
 ) -> ConversationOut:
-    """Change its title, or when its work sends notices."""
+    """Change its title, when its work sends notices, or what repeated failures lead to."""
     await conversations.update(
-        deps, caller.user, conversation_id, title=body.title, notify=body.notify
+        deps,
+        caller.user,
+        conversation_id,
+        title=body.title,
+        notify=body.notify,
+        on_repeated_failure=body.on_repeated_failure,
     )
     return await load_conversation(deps, caller, conversation_id)
 

@@ -39,6 +39,7 @@ _EXAMPLE: dict[str, Any] = {
         {
             "notice": "n_1",
             "conversation": "c_1",
+            "title": "Watch CI",
             "kind": "result",
             "text": "The build is green again.",
             "created_at": "2026-03-03T07:00:00Z",
@@ -84,6 +85,7 @@ class AwaySpendOut(BaseModel):
 class AwayNoticeOut(BaseModel):
     notice: str
     conversation: str
+    title: str
     kind: str
     text: str
     created_at: datetime

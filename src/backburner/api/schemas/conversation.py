@@ -22,6 +22,7 @@ from backburner.core.conversation import (
     EndedAs,
     Kind,
     Notify,
+    OnRepeatedFailure,
     PauseReason,
     Status,
     Use,
@@ -81,6 +82,10 @@ _EXAMPLE: dict[str, Any] = {
 }
 
 
+FailurePolicy = Annotated[
+    OnRepeatedFailure,
+    Field(description="`pause` after two failures in a row, or `notify` once after three."),
+]
 UsesOut = Annotated[
     Sequence[Use] | None,
     Field(description="What of yours it may use, if a token handed it out; null: everything."),
@@ -105,6 +110,9 @@ class NewConversationBody(RequestBody):
     folder: FolderName = None
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
+    )
+    on_repeated_failure: FailurePolicy | None = Field(
+        default=None, description="Null: `pause` for a task, `notify` for a chat."
     )
 
     @model_validator(mode="after")
@@ -133,6 +141,7 @@ class NewConversationBody(RequestBody):
             folder=self.folder,
             tools=self.tools,
             profile=self.profile,
+            on_repeated_failure=self.on_repeated_failure or OnRepeatedFailure.PAUSE,
         )
 
 
@@ -143,6 +152,7 @@ class ConversationChangesBody(RequestBody):
 
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     notify: Notify | None = None
+    on_repeated_failure: FailurePolicy | None = None
 
 
 class AgentSessionOut(BaseModel):
@@ -247,6 +257,7 @@ class ConversationOut(ConversationSummaryOut):
         reports_to=[],
         last_result_hash=None,
         run_timeout=None,
+        on_repeated_failure="notify",
     )
 
     next_times_in_words: Sequence[str]
@@ -256,6 +267,7 @@ class ConversationOut(ConversationSummaryOut):
     reports_to: Sequence[DestinationOut]
     last_result_hash: str | None
     run_timeout: float | None = Field(description="In seconds; null: the default.")
+    on_repeated_failure: FailurePolicy
 
     @classmethod
     def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
@@ -277,6 +289,7 @@ class ConversationOut(ConversationSummaryOut):
             reports_to=list_destinations(conversation),
             last_result_hash=conversation.last_result_hash,
             run_timeout=timeout.total_seconds() if timeout else None,
+            on_repeated_failure=conversation.on_repeated_failure,
         )
 
 

@@ -19,6 +19,7 @@ class NewMessageBody(RequestBody):
 class MessageOut(BaseModel):
     model_config = example(
         id="m_0123456789abcdefghjkmnpqrs",
+        conversation_id="c_0123456789abcdefghjkmnpqrs",
         role="user",
         content="Watch CI on main and tell me if it breaks.",
         source="chat",
@@ -28,6 +29,7 @@ class MessageOut(BaseModel):
     )
 
     id: str
+    conversation_id: str
     role: MessageRole
     content: str
     source: Source = Field(description="Whether it comes from the chat or from the worker.")

@@ -1,5 +1,7 @@
 """Notices, and marking them as seen."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Self
 
@@ -8,7 +10,7 @@ from pydantic import BaseModel, Field, model_validator
 from backburner.api.http.pages import MAX_PAGE_SIZE
 from backburner.api.schemas.base import RequestBody, example
 from backburner.core.errors import BadRequest
-from backburner.core.notice import NoticeKind
+from backburner.core.notice import NoticeKind, find_address
 from backburner.ports import NoticeRow
 
 
@@ -37,23 +39,32 @@ class NoticeOut(BaseModel):
     model_config = example(
         id="n_0123456789abcdefghjkmnpqrs",
         conversation_id="c_0123456789abcdefghjkmnpqrs",
+        title="watch-ci-main",
         run_id="r_0123456789abcdefghjkmnpqrs",
         kind="result",
         text="CI on main is red since 11:58.",
+        message=None,
+        options=[],
         question_id=None,
+        address="/c/c_0123456789abcdefghjkmnpqrs",
         created_at="2026-11-16T12:00:00Z",
         seen_at=None,
     )
 
     id: str
     conversation_id: str
+    title: str = Field(description="The title of its conversation.")
     run_id: str | None
     kind: NoticeKind
-    text: str
+    text: str = Field(description="Of a question: its prompt.")
+    message: str | None = Field(description="The message that came with a question.")
+    options: Sequence[str] = Field(description="The options of a question.")
     question_id: str | None
+    address: str = Field(description="The page to open for it, on this server.")
     created_at: datetime
     seen_at: datetime | None
 
     @classmethod
     def of(cls, notice: NoticeRow) -> Self:
-        return cls.model_validate(notice, from_attributes=True)
+        address = find_address(notice.conversation_id, notice.question_id)
+        return cls(**asdict(notice), address=address)

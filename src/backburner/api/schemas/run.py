@@ -73,7 +73,7 @@ class RunOut(BaseModel):
     started_at: datetime
     ended_at: datetime | None
     slot_at: datetime | None = Field(description="The time in the schedule that it was due.")
-    result: str | None
+    result: str | None = Field(description="A summary: the result as text, or else the message.")
     tokens: int
     profile: str | None
     escalated_from: str | None = Field(description="The profile that failed before.")

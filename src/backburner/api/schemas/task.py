@@ -17,6 +17,7 @@ from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.conversation import (
     MAX_DESCRIPTION_CHARS,
     DestinationOut,
+    FailurePolicy,
     MaxRuns,
     RunTimeout,
     ToolNames,
@@ -27,7 +28,15 @@ from backburner.api.schemas.conversation import (
 )
 from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
-from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
+from backburner.core.conversation import (
+    MAX_TITLE_CHARS,
+    Author,
+    Conversation,
+    Destination,
+    Notify,
+    OnRepeatedFailure,
+    PauseReason,
+)
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import QuestionId
 from backburner.core.schedule import After, AfterCondition
@@ -103,6 +112,7 @@ class NewTaskBody(TaskTimesBody):
         default=None, description="The only tools it may use; null: all."
     )
     reports_to: list[NewDestinationBody] = Field(default=[], max_length=MAX_DESTINATIONS)
+    on_repeated_failure: FailurePolicy = OnRepeatedFailure.PAUSE
     profile: str | None = Field(default=None, description="Null: the default profile.")
 
     def task(self) -> NewTask:
@@ -118,6 +128,7 @@ class NewTaskBody(TaskTimesBody):
             tools=self.tools,
             profile=self.profile,
             reports_to=_read_destinations(self.reports_to),
+            on_repeated_failure=self.on_repeated_failure,
         )
 
 
@@ -134,10 +145,11 @@ class TaskChangesBody(TaskTimesBody):
     run_timeout: RunTimeout | None = None
     tools: ToolNames | None = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
+    on_repeated_failure: FailurePolicy | None = None
 
     @model_validator(mode="after")
     def _check_nulls(self) -> Self:
-        for name in ("name", "prompt", "description", "notify", "reports_to"):
+        for name in _NEVER_NULL:
             if name in self.model_fields_set and getattr(self, name) is None:
                 raise BadRequest(f"`{name}` cannot be null.", hint="Leave it out.")
         return self
@@ -186,6 +198,7 @@ class TaskOut(BaseModel):
         kind="scheduled",
         status="active",
         needs_you=False,
+        pause_reason=None,
         schedule=_SCHEDULE,
         schedule_in_words="every 30 minutes",
         after=None,
@@ -202,6 +215,7 @@ class TaskOut(BaseModel):
         tools=None,
         uses=None,
         reports_to=[{"channel": "discord", "target": "42"}],
+        on_repeated_failure="pause",
         profile="claude",
         parent_id=None,
         questions=[],
@@ -217,6 +231,7 @@ class TaskOut(BaseModel):
     kind: TaskKind
     status: TaskStatus
     needs_you: bool
+    pause_reason: PauseReason | None = Field(description="Why it is paused; null: it is not.")
     schedule: Mapping[str, Any] | None
     schedule_in_words: str | None
     after: str | None = Field(description="The id of the task that it runs after.")
@@ -233,6 +248,7 @@ class TaskOut(BaseModel):
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
     uses: UsesOut
     reports_to: Sequence[DestinationOut]
+    on_repeated_failure: FailurePolicy
     profile: str = Field(description="The profile that its runs use.")
     parent_id: str | None = Field(description="The conversation that created it.")
     questions: Sequence[QuestionOut] = Field(description="Open questions, also of a proposal.")
@@ -388,7 +404,7 @@ def _unchanged(value: Any) -> Any:
 #: Fields of the conversation that are copied unchanged.
 _COPIED = (
     *("id", "next_run_at", "last_run_at", "run_count", "max_runs", "notify", "last_result_hash"),
-    *("tools", "parent_id", "created_by", "created_at"),
+    *("pause_reason", "on_repeated_failure", "tools", "parent_id", "created_by", "created_at"),
 )
 #: The field of `Terms` that each changed field becomes, and how its value is read.
 _TERMS = {
@@ -400,7 +416,10 @@ _TERMS = {
     "run_timeout": "run_timeout",
     "tools": "tools",
     "reports_to": "reports_to",
+    "on_repeated_failure": "on_repeated_failure",
 }
+#: Fields of a change that can be left out, but not removed.
+_NEVER_NULL = ("name", "prompt", "description", "notify", "reports_to", "on_repeated_failure")
 _READERS: dict[str, Callable[[Any], Any]] = {
     "run_timeout": _read_seconds,
     "tools": _read_tools,

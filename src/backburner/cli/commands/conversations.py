@@ -1,6 +1,5 @@
 """`backburner conversations` and `runs`."""
 
-import json
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -176,7 +175,4 @@ def describe_result(run: Any, messages: Mapping[str, str]) -> str:
         return f"{run['failure']['kind']}: {run['failure']['message']}"
     if run["skipped"]:
         return f"skipped {run['skipped']['count']} times: {run['skipped']['reason']}"
-    if run["id"] in messages or run["result"] is None:
-        return messages.get(run["id"], "")
-    result = json.loads(run["result"])
-    return result if isinstance(result, str) else str(run["result"])
+    return messages.get(run["id"]) or run["result"] or ""

@@ -21,7 +21,8 @@ def notices(server: Server, *, unseen: bool, mark_seen: bool, limit: int, as_jso
             "": "" if notice["seen_at"] else "new",
             "TIME": local_time(notice["created_at"]),
             "KIND": notice["kind"],
-            "CONVERSATION": short_id(notice["conversation_id"]),
+            "ID": short_id(notice["conversation_id"]),
+            "CONVERSATION": truncate(notice["title"]),
             "TEXT": truncate(notice["text"]),
         }
         for notice in items

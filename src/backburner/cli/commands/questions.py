@@ -45,6 +45,7 @@ def questions(server: Server, *, question: str | None, as_json: bool) -> None:
             "ID": short_id(item["id"]),
             "PURPOSE": item["purpose"],
             "ASKED": local_time(item["asked_at"]),
+            "CONVERSATION": truncate(item["title"]),
             "QUESTION": truncate(item["prompt"]) if is_terminal else _one_line(item["prompt"]),
             "OPTIONS": " / ".join(_options(item)),
         }

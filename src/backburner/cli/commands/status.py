@@ -128,6 +128,7 @@ def print_away(summary: Any) -> None:
         {
             "TIME": local_time(notice["created_at"]),
             "KIND": notice["kind"],
+            "CONVERSATION": truncate(notice["title"]),
             "TEXT": truncate(notice["text"]),
         }
         for notice in summary["told"]

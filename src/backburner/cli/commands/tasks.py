@@ -20,6 +20,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.core.conversation import PauseReason
 from backburner.core.errors import BadRequest
 
 STATUSES = ("proposed", "active", "paused", "done", "failed")
@@ -79,6 +80,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "runs": _run_count(details),
             "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
+            "on repeated failure": details["on_repeated_failure"],
             "tools": _tools(details),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
@@ -107,6 +109,11 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     metavar="NUMBER",
     type=click.IntRange(min=1),
     help="Stop after this many runs.",
+)
+@click.option(
+    "--on-repeated-failure",
+    type=click.Choice(["pause", "notify"]),
+    help="Pause after two failures in a row, or notify after three and continue.",
 )
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
@@ -223,6 +230,8 @@ _add_command("run-now", "Run a task now.", "Running now")
 
 
 def describe_status(task: Any) -> str:
+    if task["status"] == "paused" and task["pause_reason"] != PauseReason.USER:
+        return f"paused ({task['pause_reason']})"
     needs_user = task["needs_you"] and task["status"] != "proposed"
     return f"{task['status']}, needs you" if needs_user else str(task["status"])
 

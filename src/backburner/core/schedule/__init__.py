@@ -27,6 +27,7 @@ from backburner.core.schedule.kinds import Immediate as Immediate
 from backburner.core.schedule.kinds import Interval as Interval
 from backburner.core.schedule.kinds import Schedule as Schedule
 from backburner.core.schedule.kinds import Scheduled as Scheduled
+from backburner.core.schedule.kinds import check_event_source as check_event_source
 from backburner.core.schedule.kinds import check_frequency as check_frequency
 from backburner.core.schedule.kinds import check_schedule as check_schedule
 from backburner.core.schedule.kinds import is_recurring as is_recurring

@@ -1,6 +1,6 @@
 """The kinds of schedules, and checks of new ones."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +13,8 @@ from backburner.core.schedule import cron
 MIN_INTERVAL = timedelta(seconds=1)
 #: A time further ahead is more likely a mistake than intended.
 MAX_SCHEDULE_AHEAD = timedelta(days=3660)
+#: The sources that report events: each trigger adds its own.
+EVENT_SOURCES: tuple[str, ...] = ()
 
 
 class CatchUp(StrEnum):
@@ -106,6 +108,21 @@ def check_schedule(schedule: Schedule, *, now: datetime) -> None:
             pass
         case _:
             assert_never(schedule)
+
+
+def check_event_source(schedule: Schedule, *, sources: Sequence[str] = EVENT_SOURCES) -> None:
+    """Refuse to wait for events of a source that reports none: such work would never start."""
+    if not isinstance(schedule, Event) or schedule.source in sources:
+        return
+    if not sources:
+        raise BadSchedule(
+            "Events cannot start work yet.",
+            hint="Give a time instead, such as `every 5m`, or a task that it runs after.",
+        )
+    raise BadSchedule(
+        f"Nothing reports events of {schedule.source[:80]!r}.",
+        hint=f"Use one of: {', '.join(sources)}.",
+    )
 
 
 def _check_run_at(run_at: datetime, now: datetime) -> None:

@@ -52,14 +52,19 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
             assert_never(schedule)
 
 
-def from_json(value: object) -> Schedule:
-    """Read a schedule, refusing anything `to_json` would not write; defaults may be omitted."""
+def from_json(value: object, *, zone: str | None = None) -> Schedule:
+    """Read a schedule, refusing anything `to_json` would not write; defaults may be omitted.
+
+    `zone` is the default time zone; None: a schedule that needs one has to name it.
+    """
     if not isinstance(value, dict):
         raise BadSchedule("A schedule must be a JSON object.", hint=TYPES_HINT)
     fields = dict(value)
     kind = fields.pop("type", None)
     if not isinstance(kind, str) or kind not in READERS:
         raise BadSchedule(f"There is no schedule of type {kind!r}.", hint=TYPES_HINT)
+    if kind == "cron" and fields.get("timezone") is None and zone is not None:
+        fields["timezone"] = zone
     schedule = READERS[kind](fields)
     if fields:
         unknown = ", ".join(repr(name) for name in fields)

@@ -9,6 +9,7 @@ from backburner.core.conversation import (
     Destination,
     Kind,
     Notify,
+    OnRepeatedFailure,
     Status,
     check_state,
 )
@@ -32,6 +33,7 @@ class Terms:
     run_timeout: timedelta | None
     tools: tuple[str, ...] | None
     reports_to: tuple[Destination, ...]
+    on_repeated_failure: OnRepeatedFailure
 
     @classmethod
     def of(cls, conversation: Conversation) -> "Terms":
@@ -45,6 +47,7 @@ class Terms:
             run_timeout=conversation.run_timeout,
             tools=conversation.tools,
             reports_to=conversation.reports_to,
+            on_repeated_failure=conversation.on_repeated_failure,
         )
 
 
@@ -68,6 +71,7 @@ def edit_terms(
         run_timeout=terms.run_timeout,
         tools=terms.tools,
         reports_to=terms.reports_to,
+        on_repeated_failure=terms.on_repeated_failure,
     )
     check_state(edited.state)
     if schedule is not None:

@@ -116,7 +116,8 @@ def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datet
     ran = replace(_count_run(conversation, now), state=state, failures=0, crashes=0)
     match outcome:
         case NeedsInput():
-            step = open_question(ran, _question(outcome.question, run, now=now))
+            question = _question(outcome.question, run, now=now)
+            step = open_question(ran, question, message=outcome.message)
         case Continue():
             step = _continue(ran, run, outcome, now=now)
         case Complete():
@@ -205,7 +206,7 @@ def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: d
     if not _affects_work(conversation, run):
         return Step(conversation=conversation)
     if _has_reached_max_runs(conversation):
-        return _end_completed(conversation, "It has reached its maximum number of runs.", now=now)
+        return _end_at_limit(conversation, now=now)
     if conversation.is_recurring:
         moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
         return Step(conversation=moved, skipped=skipped)
@@ -235,12 +236,15 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
     updated = replace(conversation, last_result_hash=result_hash)
     if not _is_current(conversation, run):
         return Step(conversation=updated, notices=notices)
-    if outcome.final or not updated.is_recurring or _has_reached_max_runs(updated):
-        is_job = updated.kind is Kind.JOB
-        text = jobs.result_text(outcome) if is_job else outcome.message or views.DEFAULT_RESULT
-        step = _end_completed(updated, text, now=now)
-        return replace(step, notices=notices)
-    report = None if outcome.message is None else Report(outcome.message)
+    if outcome.final or not updated.is_recurring:
+        return replace(
+            _end_completed(updated, _final_report(conversation, outcome), now=now), notices=notices
+        )
+    report = None if result_notice is None else Report(result_notice.text)
+    if _has_reached_max_runs(updated):
+        if report is None:
+            return _end_at_limit(updated, now=now)
+        return replace(_end_completed(updated, report, now=now), notices=notices)
     if updated.pause_reason is not None:
         return Step(
             conversation=updated, notices=notices, report=report, signal=FollowerEvent.COMPLETED
@@ -286,12 +290,37 @@ def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: 
     return replace(report_stop(moved, f"{text} It continues at its next time."), skipped=skipped)
 
 
-def _end_completed(conversation: Conversation, text: str, *, now: datetime) -> Step:
+def _final_report(conversation: Conversation, outcome: Complete) -> Report | None:
+    """Return the last report of completed work; a job's result goes to its parent in any case."""
+    if conversation.kind is Kind.JOB:
+        return Report(jobs.result_text(outcome))
+    if outcome.message is not None:
+        told = notice.of_result(conversation, outcome)
+        return None if told is None else Report(told.text)
+    return Report(views.DEFAULT_RESULT) if notice.wants_results(conversation) else None
+
+
+def _end_completed(conversation: Conversation, report: Report | None, *, now: datetime) -> Step:
     return Step(
         conversation=end_work(conversation, EndedAs.COMPLETED, now=now),
         stops=Stops.WORK,
-        report=Report(text),
+        report=report,
         signal=FollowerEvent.COMPLETED,
+    )
+
+
+def _end_at_limit(conversation: Conversation, *, now: datetime) -> Step:
+    """End work whose last permitted run had nothing new to report, and say so."""
+    runs = "1 run" if conversation.max_runs == 1 else f"{conversation.max_runs} runs"
+    has_result = conversation.last_result_hash is not None
+    ending = ". The last one had nothing new to report." if has_result else " without a result."
+    text = f"It reached its limit of {runs}{ending}"
+    limit_notice = notice.of_limit(conversation, text)
+    report = None if limit_notice is None else Report(text)
+    return replace(
+        _end_completed(conversation, report, now=now),
+        messages=(system_message(text),),
+        notices=() if limit_notice is None else (limit_notice,),
     )
 
 

@@ -86,14 +86,16 @@ def account_for_slots(
     return replace(conversation, settled_until=passed.last_at), (SkippedSlots(passed, reason),)
 
 
-def open_question(conversation: Conversation, question: Question) -> Step:
-    """Ask the user one more question and wait for the answer."""
+def open_question(
+    conversation: Conversation, question: Question, *, message: str | None = None
+) -> Step:
+    """Ask the user one more question and wait for the answer; `message` goes with the notice."""
     waiting = replace(
         conversation,
         status=Status.WAITING_INPUT,
         questions=(*conversation.questions, question),
     )
-    notices = (notice.of_question(conversation, question),)
+    notices = (notice.of_question(question, message),)
     return Step(conversation=waiting, asked=(question,), notices=notices)
 
 

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.errors import Conflict, LimitReached
 from backburner.core.ids import ConversationId
-from backburner.core.outcome import Complete
-from backburner.core.validation import canonical_json
+from backburner.core.outcome import Complete, format_result
 from backburner.core.work.views import DEFAULT_RESULT, JobStatus, JobView
 
 #: Below one root conversation, on all levels together.
@@ -42,7 +41,7 @@ def result_text(outcome: Complete) -> str:
     """Combine the message of a job and its result, if it has one."""
     if outcome.result is None:
         return outcome.message or DEFAULT_RESULT
-    result = canonical_json(outcome.result)
+    result = format_result(outcome.result)
     return result if outcome.message is None else f"{outcome.message}\n\nResult: {result}"
 
 

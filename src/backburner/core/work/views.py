@@ -54,6 +54,7 @@ class WorkSummary:
 
     #: Of the last run that ended.
     message: str | None = None
+    result: str | None = None
     result_json: str | None = None
     failure: str | None = None
     #: The number of tool calls, and the last few tools, newest first.
@@ -111,11 +112,8 @@ def task_status(conversation: Conversation) -> TaskStatus | None:
         return TaskStatus.PROPOSED
     if conversation.questions or conversation.status is Status.BACKGROUND:
         return TaskStatus.ACTIVE
-    match conversation.pause_reason:
-        case PauseReason.FAILURES | PauseReason.CRASHES:
-            return TaskStatus.FAILED
-        case PauseReason.USER | PauseReason.ALLOWANCE:
-            return TaskStatus.PAUSED
+    if conversation.pause_reason is not None:
+        return TaskStatus.PAUSED
     match conversation.ended_as:
         case EndedAs.COMPLETED | EndedAs.CANCELLED:
             return TaskStatus.DONE
@@ -204,7 +202,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         created_at=conversation.created_at,
         completed_at=conversation.ended_at,
         retrieved_at=conversation.retrieved_at,
-        result=(work.message or work.result_json or DEFAULT_RESULT) if is_done else None,
+        result=(work.message or work.result or DEFAULT_RESULT) if is_done else None,
         data=json.loads(work.result_json) if is_done and work.result_json is not None else None,
         error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
         calls=work.calls,

@@ -59,7 +59,7 @@ PARTS = {
     ),
     "receipts": _part(tables.receipts, json=["arguments"], left_out=["digest"]),
     "grants": _part(tables.grants, json=["words"], left_out=["definition", "call"]),
-    "notices": _part(tables.notices, "number"),
+    "notices": _part(tables.notices, "number", json=["options"]),
     "deliveries": _part(
         tables.deliveries, "number", left_out=["key", "lease", "leased_until", "not_before"]
     ),

@@ -108,7 +108,8 @@ _is_answered = and_(
 )
 #: Among the newest only, so that old notices are not scanned.
 _select_notices = (
-    select(_newest)
+    select(_newest, conversations.c.title)
+    .join(conversations, _of_conversation(_newest))
     .where(_newest.c.created_at > _since, ~_is_answered)
     .order_by(_newest.c.number.desc())
 )
@@ -167,6 +168,7 @@ class Away(Group):
             RecentNotice(
                 notice=NoticeId(row.id),
                 conversation=ConversationId(row.conversation_id),
+                title=row.title,
                 kind=row.kind,
                 text=row.text,
                 created_at=row.created_at,

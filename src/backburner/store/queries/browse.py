@@ -1,5 +1,6 @@
 """Pages of a user's conversations, messages, questions, runs, grants, memories and notices."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,7 +88,12 @@ _select_calls = (
     .order_by(tool_calls.c.started_at, tool_calls.c.id)
 )
 notices_page = (
-    select(notices)
+    select(notices, conversations.c.title)
+    .join(
+        conversations,
+        (conversations.c.user_id == notices.c.user_id)
+        & (conversations.c.id == notices.c.conversation_id),
+    )
     .where(notices.c.user_id == _owner)
     .order_by(notices.c.number.desc())
     .limit(_limit)
@@ -193,8 +199,11 @@ def _to_notice_row(row: Row[Any]) -> NoticeRow:
         id=NoticeId(row.id),
         conversation_id=ConversationId(row.conversation_id),
         run_id=row.run_id and RunId(row.run_id),
+        title=row.title,
         kind=NoticeKind(row.kind),
         text=row.text,
+        message=row.message,
+        options=tuple(json.loads(row.options)),
         question_id=row.question_id and QuestionId(row.question_id),
         created_at=row.created_at,
         seen_at=row.seen_at,

@@ -125,7 +125,11 @@ _last_message = (
 )
 _select_last_runs: Select[Any] = (
     select(
-        conversations.c.id, runs.c.result, runs.c.failure_message, _last_message.label("message")
+        conversations.c.id,
+        runs.c.result,
+        runs.c.data,
+        runs.c.failure_message,
+        _last_message.label("message"),
     )
     .select_from(conversations)
     .join(
@@ -264,7 +268,8 @@ def _to_summary(
     times += [call.at for call in calls]
     return WorkSummary(
         message=last_run and last_run.message,
-        result_json=last_run and last_run.result,
+        result=last_run and last_run.result,
+        result_json=last_run and last_run.data,
         failure=last_run and last_run.failure_message,
         calls=calls[0].call_count if calls else 0,
         recent_tools=tuple(call.tool for call in calls),

@@ -61,11 +61,9 @@ _JOB_CONDITIONS: dict[JobStatus, ColumnElement[bool]] = {
 _TASK_CONDITIONS: dict[TaskStatus, ColumnElement[bool]] = {
     TaskStatus.PROPOSED: and_(_waits, is_proposed),
     TaskStatus.ACTIVE: or_(_status == Status.BACKGROUND.value, and_(_waits, not_(is_proposed))),
-    TaskStatus.PAUSED: _paused(PauseReason.USER, PauseReason.ALLOWANCE),
+    TaskStatus.PAUSED: _paused(*PauseReason),
     TaskStatus.DONE: or_(_archived, and_(_unpaused, _ended(EndedAs.COMPLETED, EndedAs.CANCELLED))),
-    TaskStatus.FAILED: or_(
-        _paused(PauseReason.FAILURES, PauseReason.CRASHES), and_(_unpaused, _ended(EndedAs.ERROR))
-    ),
+    TaskStatus.FAILED: and_(_unpaused, _ended(EndedAs.ERROR)),
 }
 
 

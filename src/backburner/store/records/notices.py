@@ -1,5 +1,6 @@
 """Notices, and their deliveries: the outbox for channels."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,7 +9,7 @@ from sqlalchemy import Text, and_, bindparam, insert, or_, select, update
 
 from backburner.core.conversation import Conversation, Destination
 from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
-from backburner.core.notice import Notice
+from backburner.core.notice import Notice, find_address
 from backburner.ports import Delivery, EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.dialect import number_rows
@@ -97,12 +98,15 @@ class Notices(Group):
                 "run_id": run_id,
                 "kind": notice.kind.value,
                 "text": notice.text,
+                "message": notice.message,
+                "options": json.dumps(notice.options),
                 "question_id": notice.question_id,
                 "created_at": self.tx.now,
             }
             key = notice_id if cause is None else f"{cause}:{ordinal}"
             rows.append(row)
-            delivery_rows += [_delivery(row, key, place) for place in conversation.reports_to]
+            text = notice.compose(conversation.title)
+            delivery_rows += [_delivery(row, key, place, text) for place in conversation.reports_to]
         number_rows(self.connection, notices, rows)
         self._write(_insert_notices, *rows)
         number_rows(self.connection, deliveries, delivery_rows)
@@ -144,6 +148,7 @@ class Deliveries(Group):
             channel=row.channel,
             target=row.target,
             text=row.text,
+            address=row.address,
             attempts=row.attempts + 1,
             lease=row.lease + 1,
         )
@@ -183,7 +188,7 @@ class Deliveries(Group):
         return self._execute(_settle, values).rowcount == 1
 
 
-def _delivery(notice: Mapping[str, Any], key: str, place: Destination) -> dict[str, Any]:
+def _delivery(notice: Mapping[str, Any], key: str, place: Destination, text: str) -> dict[str, Any]:
     return {
         "user_id": notice["user_id"],
         "conversation_id": notice["conversation_id"],
@@ -192,7 +197,8 @@ def _delivery(notice: Mapping[str, Any], key: str, place: Destination) -> dict[s
         "channel": place.channel,
         "target": place.target,
         "part": 0,
-        "text": notice["text"],
+        "text": text,
+        "address": find_address(notice["conversation_id"], notice["question_id"]),
         "state": "waiting",
         "attempts": 0,
         "not_before": notice["created_at"],

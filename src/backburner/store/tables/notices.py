@@ -32,6 +32,9 @@ notices = Table(
     Column("run_id", Id),
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
+    #: Of a question: the message that came with it, and its options.
+    Column("message", Text),
+    Column("options", Text, nullable=False),
     Column("question_id", Id),
     Column("created_at", Time, nullable=False),
     Column("seen_at", Time),
@@ -56,6 +59,8 @@ deliveries = Table(
     Column("target", Text, nullable=False),
     Column("part", Integer, nullable=False),
     Column("text", Text, nullable=False),
+    #: The page to open for it, on the server.
+    Column("address", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("not_before", Time, nullable=False),

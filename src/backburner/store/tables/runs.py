@@ -45,7 +45,9 @@ runs = Table(
     Column("worker", Text),
     Column("failure_kind", Text),
     Column("failure_message", Text),
+    #: The summary as text, and the bare result as JSON.
     Column("result", Text),
+    Column("data", Text),
     Column("tokens", BigInteger, nullable=False),
     #: The reply so far, for subscribers in other processes.
     Column("draft", Text),

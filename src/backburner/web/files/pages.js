@@ -1,40 +1,17 @@
 // Takes the secret out of the address, sends it with the form, and shows the result.
 // All content is set as text, so that none of it can become code.
 
+import { KEY, call, make } from "./session.js";
+
 const forms = [...document.querySelectorAll("form")];
 const problem = document.querySelector("#problem");
 const done = document.querySelector("#done");
-// Half of the session. The other half is a cookie, which every port of this host can read.
-const KEY = "backburner-session";
 let secret = "";
 
 function takeSecret() {
   const taken = location.hash.slice(1);
   if (taken) history.replaceState(null, "", location.pathname);
   return taken;
-}
-
-class RequestFailed extends Error {
-  constructor(status, body) {
-    const fields = (body?.errors ?? []).map((field) => `${field.where.split(".").pop()}: ${field.what}.`);
-    const text = [body?.detail, body?.hint, ...fields].filter(Boolean).join(" ");
-    super(text || `The server answered ${status}.`);
-    this.status = status;
-  }
-}
-
-async function call(method, path, body) {
-  // The default mode: in others the browser does not send the origin of the page.
-  const headers = { "content-type": "application/json" };
-  const key = localStorage.getItem(KEY);
-  if (key) headers["x-backburner-session"] = key;
-  const request = { method, headers, body: body && JSON.stringify(body) };
-  const response = await fetch(path, request).catch(() => {
-    throw new Error("Backburner does not respond. Check that it is running, and try again.");
-  });
-  const content = await response.json().catch(() => null);
-  if (!response.ok) throw new RequestFailed(response.status, content);
-  return content;
 }
 
 function show(...shown) {
@@ -45,10 +22,6 @@ function show(...shown) {
 function showError(error) {
   problem.textContent = error.message;
   problem.hidden = false;
-}
-
-function make(tag, text, properties = {}) {
-  return Object.assign(document.createElement(tag), { textContent: text, ...properties });
 }
 
 /** Run the action of a button, not twice at once, and show its error. */

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core.conversation import Conversation, Destination
+from backburner.core.ids import QuestionId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
 from backburner.ports import Delivery
@@ -24,9 +25,11 @@ def a_notice_goes_out_once_to_every_place_it_is_for(scene: Scene) -> None:
 
     out = [_take(scene) for _ in range(4)]
 
+    texts = ["Told: One.", "Told: Two."]
     assert {(part.channel, part.target, part.text) for part in out} == {
-        (place.channel, place.target, text) for place in PLACES for text in ("One.", "Two.")
+        (place.channel, place.target, text) for place in PLACES for text in texts
     }
+    assert {part.address for part in out} == {f"/c/{task.id}"}
     assert len({part.key for part in out}) == 4
     assert _next_part(scene) is None
 
@@ -50,6 +53,27 @@ def a_notice_for_no_place_is_kept_and_goes_nowhere(scene: Scene) -> None:
     )
     assert kept == ["One."]
     assert _next_part(scene) is None
+
+
+def a_notice_is_listed_with_its_work_its_message_and_its_options(scene: Scene) -> None:
+    task, other = scene.task(), scene.task()
+    asked = Notice(
+        NoticeKind.QUESTION,
+        "Which one?",
+        QuestionId("q_1"),
+        message="There are two.",
+        options=("left", "right"),
+    )
+    scene.run(lambda tx: tx.conversations.save(Step(conversation=task, notices=(asked,))))
+    _tell(scene, other, "One.")
+
+    newest, first = scene.run(
+        lambda tx: tx.browse.notices(task.user_id, None, unseen=True, limit=9)
+    )
+
+    assert (first.conversation_id, first.title) == (task.id, task.title)
+    assert (first.message, first.options) == ("There are two.", ("left", "right"))
+    assert (newest.title, newest.message, newest.options) == ("Told", None, ())
 
 
 def a_part_whose_sender_fell_silent_is_sent_by_another(scene: Scene) -> None:
