@@ -26,6 +26,7 @@ from backburner.api.schemas.conversation import (
     list_uses,
 )
 from backburner.api.schemas.question import QuestionOut
+from backburner.api.schemas.run import RunningField, RunningOut
 from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import QuestionId
@@ -205,6 +206,7 @@ class TaskOut(BaseModel):
         created_by="user",
         created_at=_NOON,
         updated_at=_NOON,
+        running=None,
     )
 
     id: str
@@ -236,6 +238,7 @@ class TaskOut(BaseModel):
     created_by: Author
     created_at: datetime
     updated_at: datetime
+    running: RunningField
 
     @classmethod
     def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
@@ -258,6 +261,7 @@ class TaskOut(BaseModel):
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
             updated_at=row.updated_at,
+            running=RunningOut.of(row.running),
         )
 
 
