@@ -30,12 +30,14 @@ from backburner.core.prompt import (
     MAX_QUOTED_MESSAGE_CHARS,
     MAX_SECTION_CHARS,
     TRUNCATION_MARK,
+    WORK_TITLE,
     for_background,
     for_continuation,
     for_repair,
     for_reply,
     prepend_interrupted_calls,
     prepend_job_summary,
+    prepend_work,
     quote_outside,
     select_items,
 )
@@ -455,3 +457,8 @@ def test_a_continuation_contains_what_is_new_and_nothing_twice(kind: RunKind) ->
     assert "The user says" not in without
     assert "The user says: Hello." in output
     assert ("How to end" in output) == (kind is RunKind.BACKGROUND)
+
+
+def test_facts_about_work_stand_before_a_reply_where_there_are_any() -> None:
+    assert prepend_work("", "Answer.") == "Answer."
+    assert prepend_work("- Facts.", "Answer.") == (f"# {WORK_TITLE}\n- Facts.\n\nAnswer.")

@@ -44,7 +44,6 @@ PENDING = frozenset(
     Z-connections
     B-folder
     B-signed-in
-    B-asked-how
     B-chat-anywhere
     C-agents
     C-long
