@@ -30,6 +30,7 @@ from backburner.core.prompt import (
     MAX_QUOTED_MESSAGE_CHARS,
     MAX_SECTION_CHARS,
     TRUNCATION_MARK,
+    WORK_TITLE,
     for_background,
     for_continuation,
     for_folder,
@@ -37,6 +38,7 @@ from backburner.core.prompt import (
     for_reply,
     prepend_interrupted_calls,
     prepend_job_summary,
+    prepend_work,
     quote_outside,
     select_items,
 )
@@ -465,3 +467,8 @@ def test_the_folder_of_an_agent_is_described_with_what_its_user_has_accepted() -
     assert "/srv/app (read and write)" in text
     assert "AGENTS.md in it, which the user has accepted:\nTest first." in text
     assert bare.endswith("Commands and file tools work in the folder /srv/app (read only).")
+
+
+def test_facts_about_work_stand_before_a_reply_where_there_are_any() -> None:
+    assert prepend_work("", "Answer.") == "Answer."
+    assert prepend_work("- Facts.", "Answer.") == (f"# {WORK_TITLE}\n- Facts.\n\nAnswer.")

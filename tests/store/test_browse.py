@@ -4,15 +4,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Select, insert, select
+from sqlalchemy import CompoundSelect, Select, insert, select
 from support.cases.query_plans import plan
 from support.stage import make
 from support.stage.make import MATE, NOON, USER
 from support.stage.scene import Scene
+from support.statements import scans, watched
 
 from backburner.core import transitions
 from backburner.core.conversation import Status
 from backburner.core.ids import new_call_id
+from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import Tool, ToolCall
 from backburner.ports import (
@@ -25,7 +27,7 @@ from backburner.ports import (
 )
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.queries import browse
+from backburner.store.queries import activity, browse
 from backburner.store.queries import conversations as listed
 from backburner.store.records import memories
 from backburner.store.tx import Tx
@@ -33,7 +35,7 @@ from backburner.store.tx import Tx
 MINUTE = timedelta(minutes=1)
 AFTER: PageKey = (NOON, "c")
 #: With what each may be found by: an index, or the primary key of its table.
-LISTS: dict[str, tuple[Select[Any], str]] = {
+LISTS: dict[str, tuple[Select[Any] | CompoundSelect[Any], str]] = {
     "conversations": (
         listed.select_page(ConversationFilter(), None),
         "ix_conversations_listed",
@@ -54,6 +56,14 @@ LISTS: dict[str, tuple[Select[Any], str]] = {
         listed.select_page(ConversationFilter(view=View.JOBS, batch="b"), AFTER),
         "ix_conversations_jobs",
     ),
+    "top level": (
+        listed.select_page(ConversationFilter(top_level=True, archived=False), AFTER),
+        "ix_conversations_listed",
+    ),
+    "running": (activity.select_runs(RunStatus.RUNNING, after=True), "uq_runs_running"),
+    "queued": (activity.select_runs(RunStatus.QUEUED, after=True), "ix_runs_queued_of_user"),
+    "failed": (activity.select_runs(RunStatus.FAILURE, after=True), "ix_runs_of_user"),
+    "calls": (activity.select_calls_after, "ix_tool_calls_of_run"),
     "messages": (browse.messages_page, "ix_messages_of_conversation"),
     "messages, next": (browse.messages_after, "ix_messages_of_conversation"),
     "questions": (browse.questions_page, "ix_questions_open"),
@@ -66,7 +76,7 @@ LISTS: dict[str, tuple[Select[Any], str]] = {
     "memories, next": (memories.select_page_after, "sqlite_autoindex_memories_1"),
 }
 #: What may be put in order after it was found: there is little of it.
-FEW = {"questions", "questions, next"}
+FEW = {*("questions", "questions, next", "running", "queued", "calls")}
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -80,6 +90,23 @@ def test_a_list_walks_an_index_that_begins_with_the_owner(sqlite: Database, name
     if name not in FEW:
         # Rows of the same moment may be sorted, never all of them.
         assert not any("B-TREE FOR ORDER BY" in step for step in steps), steps
+
+
+def test_activities_children_and_facts_scan_no_table(sqlite: Database) -> None:
+    scene = Scene(sqlite)
+    chat = scene.chat()
+    scene.task(parent_id=chat.id)
+    scene.begin_work()
+
+    with watched(sqlite) as seen:
+        scene.run(lambda tx: tx.browse.children(USER, [chat.id], limit=9))
+        scene.run(lambda tx: tx.browse.work_facts(USER, chat.id, limit=9))
+
+    # Two for the children, of which one runs, and one for all facts.
+    reads = [(statement, values) for statement, values in seen if "SELECT" in statement]
+    assert len(reads) == 3
+    for statement, values in reads:
+        assert not scans(sqlite, statement, values), statement
 
 
 @pytest.fixture

@@ -43,8 +43,6 @@ PENDING = frozenset(
     B-multichannel
     Z-connections
     B-signed-in
-    B-now
-    B-asked-how
     B-chat-anywhere
     C-agents
     C-long

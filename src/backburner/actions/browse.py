@@ -1,7 +1,7 @@
 """Read-only lists and details of a user's own data, with pagination."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -9,8 +9,10 @@ from backburner.actions.deps import Deps
 from backburner.core.conversation import Conversation, Message, Status
 from backburner.core.ids import ConversationId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
-from backburner.core.run import Run
+from backburner.core.run import Run, RunStatus
+from backburner.core.work.activity import CallSummary
 from backburner.ports import (
+    Children,
     ConversationFilter,
     ConversationRow,
     Gauges,
@@ -18,9 +20,13 @@ from backburner.ports import (
     NoticeRow,
     PageKey,
     QuestionRow,
+    RunRow,
     ToolCallRow,
     Tx,
 )
+
+#: Children with work to do that are shown with a conversation.
+MAX_CHILDREN_SHOWN = 10
 
 T = TypeVar("T")
 
@@ -43,12 +49,20 @@ class DisplayContext:
 
 
 async def conversations(
-    deps: Deps, user: UserId, filters: ConversationFilter, after: PageKey | None, *, limit: int
+    deps: Deps,
+    user: UserId,
+    filters: ConversationFilter,
+    after: PageKey | None,
+    *,
+    limit: int,
+    with_children: bool = False,
 ) -> tuple[Page[ConversationRow], DisplayContext]:
     def work(tx: Tx) -> tuple[Page[ConversationRow], DisplayContext]:
         page = tx.browse.conversations(user, filters, after, limit=limit)
-        shown = _display_context(tx, deps, user, page.conversations)
-        return Page(page.conversations, page.next_key), shown
+        rows = page.conversations
+        if with_children:
+            rows = _with_children(tx, user, rows)
+        return Page(rows, page.next_key), _display_context(tx, deps, user, rows)
 
     return await deps.store.read(work)
 
@@ -57,7 +71,7 @@ async def conversation(
     deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
-        row = tx.browse.conversation(user, conversation_id)
+        (row,) = _with_children(tx, user, [tx.browse.conversation(user, conversation_id)])
         return row, _display_context(tx, deps, user, [row])
 
     return await deps.store.read(work)
@@ -98,6 +112,27 @@ def runs_page(
     return make_page(rows, limit, lambda last: (last.started_at, last.epoch, last.id))
 
 
+async def runs_by_status(
+    deps: Deps, user: UserId, status: RunStatus, after: PageKey | None, *, limit: int
+) -> Page[RunRow]:
+    """List runs of all conversations: those that have ended by their end, others by their start."""
+    rows = await deps.store.read(
+        lambda tx: tx.browse.runs_by_status(user, status, after, limit=limit + 1)
+    )
+    return make_page(
+        rows, limit, lambda last: (last.run.ended_at or last.run.started_at, last.run.id)
+    )
+
+
+async def call_summaries(
+    deps: Deps, user: UserId, run_id: RunId, after: PageKey | None, *, limit: int
+) -> Page[CallSummary]:
+    rows = await deps.store.read(
+        lambda tx: tx.browse.call_summaries(user, run_id, after, limit=limit + 1)
+    )
+    return make_page(rows, limit, lambda last: (last.started_at, last.id))
+
+
 async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
     return await deps.store.read(
         lambda tx: (tx.runs.load(user, run_id), tx.browse.calls(user, run_id))
@@ -135,6 +170,14 @@ async def memory(deps: Deps, user: UserId, key: str) -> Memory:
 
 async def gauges(deps: Deps) -> Gauges:
     return await deps.store.read(lambda tx: tx.browse.gauges(now=tx.now))
+
+
+def _with_children(
+    tx: Tx, user: UserId, rows: Sequence[ConversationRow]
+) -> Sequence[ConversationRow]:
+    ids = [row.conversation.id for row in rows]
+    children = tx.browse.children(user, ids, limit=MAX_CHILDREN_SHOWN)
+    return [replace(row, children=children.get(row.conversation.id, Children())) for row in rows]
 
 
 def _display_context(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -32,6 +33,7 @@ PAGE_SIZE = 200
 _CHUNK_BYTES = 2**16
 #: Retries while the server still works on an earlier attempt, a second or so apart.
 MAX_RETRIES = 10
+EVENT_STREAM = "text/event-stream"
 IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED = "idempotency-key", "idempotency-replayed"
 #: Errors after which the request may have reached the server.
 _CONNECTION_LOST = (ConnectionResetError, BrokenPipeError, http.client.IncompleteRead)
@@ -126,7 +128,7 @@ class Server:
 
     def stream(self, path: str, body: Any) -> Iterator[tuple[str, Any]]:
         """Send a message and yield the events of its reply: a name and data."""
-        key, stream = _new_key(), "text/event-stream"
+        key, stream = _new_key(), EVENT_STREAM
         with ExitStack() as stack:
             response = _retry(
                 lambda: stack.enter_context(
@@ -139,6 +141,12 @@ class Server:
                 yield "answer", _read(response)
             else:
                 yield from _events(response)
+
+    def follow(self, path: str, *, after: str = "") -> Iterator[tuple[str, Any]]:
+        """Yield the events of a stream: those after an id, or from now on."""
+        headers = {"last-event-id": after} if after else {}
+        with self._response("GET", path, accept=EVENT_STREAM, headers=headers) as response:
+            yield from _events(response)
 
     def _request(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
         with self._response(method, path, body, key=key) as response:
@@ -153,8 +161,9 @@ class Server:
         *,
         key: str = "",
         accept: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[http.client.HTTPResponse]:
-        headers = {"accept": accept, "user-agent": "backburner-cli"}
+        headers = {"accept": accept, "user-agent": "backburner-cli", **headers}
         if self.token:
             headers["authorization"] = f"Bearer {self.token}"
         if key:

@@ -15,9 +15,8 @@ MAX_MATCHES_SHOWN = 5
 
 
 def find_conversation(server: Server, reference: str) -> str:
-    conversations = chain(
-        server.items("/api/conversations"), server.items("/api/conversations", archived=True)
-    )
+    path = "/api/conversations"
+    conversations = chain(server.items(path, all=True), server.items(path, all=True, archived=True))
     return _find(reference, conversations, "conversation", name="title")
 
 

@@ -48,6 +48,8 @@ Answer the user. If they ask for something that takes time or has to be repeated
 
 #: The title of the job summary for a run that waited with background_block.
 AWAITED_JOBS_TITLE = "The jobs you waited for"
+#: The title of the facts about the work of a conversation and of its children.
+WORK_TITLE = "Work here as it is now; answer questions about it from these facts"
 #: The title of commands that only their folder tells about.
 INTERRUPTED_TITLE = "Interrupted and perhaps done in part; look at the files before you repeat it"
 
@@ -149,6 +151,11 @@ def for_folder(path: str, instructions: Mapping[str, str], *, read_only: bool) -
 
 def prepend_job_summary(job_summary: str, text: str) -> str:
     return f"{_section(AWAITED_JOBS_TITLE, job_summary)}\n\n{text}" if job_summary else text
+
+
+def prepend_work(work: str, text: str) -> str:
+    """Put the facts about work before the prompt of a reply."""
+    return f"{_section(WORK_TITLE, work)}\n\n{text}" if work else text
 
 
 def prepend_interrupted_calls(calls: Sequence[str], text: str) -> str:

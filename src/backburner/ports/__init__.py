@@ -53,6 +53,7 @@ from backburner.ports.machines import Shell as Shell
 from backburner.ports.machines import WebPage as WebPage
 from backburner.ports.queries import Away as Away
 from backburner.ports.queries import Browse as Browse
+from backburner.ports.queries import Children as Children
 from backburner.ports.queries import ConversationFilter as ConversationFilter
 from backburner.ports.queries import ConversationPage as ConversationPage
 from backburner.ports.queries import ConversationRow as ConversationRow
@@ -69,6 +70,7 @@ from backburner.ports.queries import RecentNotice as RecentNotice
 from backburner.ports.queries import Replies as Replies
 from backburner.ports.queries import Reply as Reply
 from backburner.ports.queries import RunCounts as RunCounts
+from backburner.ports.queries import RunRow as RunRow
 from backburner.ports.queries import SpendTotal as SpendTotal
 from backburner.ports.queries import Tasks as Tasks
 from backburner.ports.queries import ToolCallRow as ToolCallRow

@@ -22,9 +22,11 @@ from backburner.core.ids import (
 from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
 from backburner.core.question import Question
-from backburner.core.run import Run, RunKind, Turn
+from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.tool_policy import Grant
+from backburner.core.work.activity import CallSummary, RunActivity
 from backburner.core.work.discovery import Snippet
+from backburner.core.work.facts import WorkFacts
 from backburner.core.work.proposal import RejectedProposal
 from backburner.core.work.views import JobStatus, TaskStatus, WorkSummary
 
@@ -54,12 +56,25 @@ class ConversationFilter:
     batch: str | None = None
     #: Words to find in the title or in one message.
     search: str | None = None
+    #: Leave out jobs and tasks whose parent is listed.
+    top_level: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The children of a conversation: how many, and the newest of those with work to do."""
+
+    count: int = 0
+    open: "Sequence[ConversationRow]" = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
     conversation: Conversation
     updated_at: datetime
+    #: Its run in progress.
+    running: RunActivity | None = None
+    children: Children = Children()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,15 @@ class QuestionRow:
     question: Question
     conversation_id: ConversationId
     title: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run: Run
+    #: Of its conversation.
+    title: str
+    #: None: it is not in progress.
+    running: RunActivity | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +180,19 @@ class Browse(Protocol):
         """List conversations, last changed first."""
 
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow: ...
+    def children(
+        self, user: UserId, parent_ids: Collection[ConversationId], *, limit: int
+    ) -> Mapping[ConversationId, Children]:
+        """Summarise the children of conversations; `limit` is for each of them."""
+
+    def work_facts(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> WorkFacts:
+        """Read the work of a conversation and of its children, in one statement."""
+
+    def activities(
+        self, user: UserId, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, RunActivity]:
+        """Read the runs in progress of these conversations."""
+
     def messages(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Message]:
@@ -172,7 +209,17 @@ class Browse(Protocol):
     ) -> Sequence[Run]:
         """List runs, newest first."""
 
+    def runs_by_status(
+        self, user: UserId, status: RunStatus, after: PageKey | None, *, limit: int
+    ) -> Sequence[RunRow]:
+        """List runs of all conversations: the newest first, or the last ended."""
+
     def calls(self, user: UserId, run_id: RunId) -> Sequence[ToolCallRow]: ...
+    def call_summaries(
+        self, user: UserId, run_id: RunId, after: PageKey | None, *, limit: int
+    ) -> Sequence[CallSummary]:
+        """List the tool calls of a run without their results, newest first."""
+
     def notices(
         self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:

@@ -29,6 +29,8 @@ class Claim:
     zone: str | None = None
     #: False: the owner is known to have no memories.
     has_memories: bool = True
+    #: False: the conversation is known to have no children.
+    has_children: bool = True
     #: There is an outage of its profile; if the run succeeds, the outage is over.
     in_outage: bool = False
     #: Background work: it is the one that tries whether the model is back.

@@ -32,6 +32,7 @@ from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
 from backburner.core.validation import MAX_MESSAGE_CHARS, replace_invalid_characters
 from backburner.core.work import discovery as discoveries
+from backburner.core.work.facts import describe_facts
 from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
 from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded, TurnRequest
@@ -410,6 +411,7 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
 
 
 def _prepend(attempt: RunAttempt, prepared: PreparedRun, text: str) -> str:
+    text = prompt.prepend_work(describe_facts(prepared.work, zone=prepared.zone), text)
     interrupted = tool_journal.describe_interrupted_calls(prepared.past_calls)
     text = prompt.prepend_interrupted_calls(interrupted, text)
     return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)

@@ -1,7 +1,7 @@
 """The input of a run, read in the transaction that claims it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions import spending
@@ -12,8 +12,10 @@ from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session, Use
 from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory, topic_words
-from backburner.core.run import Item, Run, RunKind, RunStatus
+from backburner.core.run import Item, ItemKind, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
+from backburner.core.work import facts
+from backburner.core.work.facts import NO_FACTS, WorkFacts
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
 from backburner.runs.budget import Budget, BudgetVerdict, open_all
@@ -54,6 +56,8 @@ class PreparedRun:
     session_entries: Sequence[str]
     #: Memories of the user that fit.
     memories: Sequence[Memory]
+    #: Of a reply: the work of the conversation and of its children.
+    work: WorkFacts
     #: The agent was interrupted in this run, and its session knows what it is about.
     resumed: bool
     #: The conversation whose allowance counts, and an allowance that is used up.
@@ -108,12 +112,13 @@ def _prepare(
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
     shown = [*repeated, *items]
+    work = _read_work(tx, claim, items if claim.resumed else shown)
     memories: Sequence[Memory] = ()
     if deps.can_be_injected(conversation.profile):
         may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
         if may_recall and not resumed:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
-        if _reads_outside_text(conversation, recent, shown, memories):
+        if _reads_outside_text(conversation, recent, shown, memories, work):
             tx.turns.mark_outside_text(turn)
     return PreparedRun(
         conversation=conversation,
@@ -130,6 +135,7 @@ def _prepare(
         past_calls=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
         session_entries=session_entries,
         memories=memories,
+        work=work,
         resumed=resumed,
         root=budget.root,
         over=verdict.over,
@@ -142,12 +148,30 @@ def _reads_outside_text(
     recent: Sequence[Message],
     shown: Sequence[Item],
     memories: Sequence[Memory],
+    work: WorkFacts,
 ) -> bool:
     """Whether this run is the first to read outside text."""
     if conversation.outside_read:
         return False
     is_discovery = conversation.kind is Kind.DISCOVERY
-    return is_discovery or prompt.has_outside_text(recent, shown, memories)
+    if is_discovery or prompt.has_outside_text(recent, shown, memories):
+        return True
+    return facts.has_outside_text(work)
+
+
+def _read_work(tx: Tx, claim: Claim, items: Sequence[Item]) -> WorkFacts:
+    """Read how the work of a conversation is going, for a reply to a message of its user.
+
+    Where there is no work, nothing is read.
+    """
+    turn = claim.turn
+    has_own = facts.has_own_work(claim.conversation)
+    if not (claim.has_children or has_own):
+        return NO_FACTS
+    if not any(item.kind is ItemKind.MESSAGE for item in items):
+        return NO_FACTS
+    work = tx.browse.work_facts(turn.user_id, turn.conversation_id, limit=facts.MAX_CHILDREN)
+    return work if has_own else replace(work, own=None)
 
 
 def _recall(

@@ -15,13 +15,16 @@ from backburner.actions.work import control, conversation_work
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import EngineFailed
+from backburner.core.prompt import WORK_TITLE
 from backburner.core.run import RunKind, RunStatus
 from backburner.ports import TurnRequest
 
 
 def told(house: House, chat: Conversation, words: str) -> int:
-    """Count the prompts that tell the agent something."""
-    return sum(words in prompt for prompt in house.prompts(chat))
+    """Count the prompts that tell the agent something, apart from facts about all its jobs."""
+    parts = [prompt.partition(f"# {WORK_TITLE}\n") for prompt in house.prompts(chat)]
+    rests = [before or after.partition("\n\n# ")[2] for before, _, after in parts]
+    return sum(words in rest for rest in rests)
 
 
 @requirement("C-events", "C-completed")

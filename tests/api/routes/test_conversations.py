@@ -13,6 +13,8 @@ from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
 from support.stage.make import NOON, USER
 from support.stage.stage import Stage
+from support.stage.until import until
+from support.statements import watched
 
 from backburner.core.accounts import Role, Scope
 from backburner.core.conversation import Conversation, PauseReason, Session
@@ -206,7 +208,8 @@ async def test_lists_show_what_is_asked_for(ask: Asker, stage: Stage, clock: Set
     old = await stage.task(EVERY_HOUR, title="Old")
     await ask.do("POST", f"{PATH}/{old.id}/archive")
 
-    assert await titles(ask) == ["Task", "Chat"]
+    assert await titles(ask) == ["Chat"]
+    assert await titles(ask, all=True) == ["Task", "Chat"]
     assert await titles(ask, archived=True) == ["Old"]
     assert await titles(ask, status="archived") == ["Old"]
     assert await titles(ask, status="background") == ["Task"]
@@ -353,3 +356,52 @@ async def test_a_run_that_goes_on_after_its_conversation_was_deleted_leaves_noth
     assert under_way.exception() is None
     assert stage.tools.count("look") == 0
     assert (await ask.get(PATH))["items"] == []
+
+
+async def test_jobs_and_tasks_of_a_conversation_stand_under_it(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    chat = await stage.chat()
+    for title in ("First", "Second"):
+        clock.advance(MINUTE)
+        await stage.task(EVERY_HOUR, title=title, parent_id=chat.id)
+    alone = await stage.task(EVERY_HOUR, title="Alone")
+
+    listed = {one["id"]: one for one in (await ask.get(PATH))["items"]}
+
+    assert set(listed) == {chat.id, alone.id}
+    assert listed[alone.id]["children"] == {"count": 0, "open": []}
+    children = listed[chat.id]["children"]
+    assert children["count"] == 2
+    shown = [(one["title"], one["kind"], one["running"]) for one in children["open"]]
+    assert shown == [("Second", "task", None), ("First", "task", None)]
+    assert (await ask.get(f"{PATH}/{chat.id}"))["children"] == children
+
+
+async def test_a_page_takes_as_many_statements_for_many_conversations_as_for_one(
+    ask: Asker, stage: Stage
+) -> None:
+    async def statements() -> int:
+        with watched(stage.database) as seen:
+            await ask.get(PATH)
+        return len(seen)
+
+    for _ in range(2):
+        stage.engine.then(Call("slow"))
+    chat = await stage.chat()
+    await stage.task(EVERY_HOUR, parent_id=chat.id)
+    await stage.task(EVERY_HOUR)
+    await stage.take_up()
+    await until(lambda: len(stage.tools.calls) == 2)
+    # The first request also notes the use of the token.
+    await ask.get(PATH)
+    few = await statements()
+    for _ in range(5):
+        other = await stage.chat()
+        await stage.task(EVERY_HOUR, parent_id=other.id)
+        await stage.task(EVERY_HOUR)
+    many = await statements()
+    stage.tools.let_go.set()
+    await stage.idle()
+
+    assert many == few

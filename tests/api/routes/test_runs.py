@@ -10,6 +10,7 @@ from support.requirements import requirement
 from support.stage.api_stage import Asker
 from support.stage.make import NOON
 from support.stage.stage import Stage
+from support.stage.until import until
 
 from backburner.core.errors import EngineFailed
 from backburner.core.schedule import Interval
@@ -81,3 +82,68 @@ async def test_pages_of_runs_go_back_from_the_newest(
     shown = [run["id"] for page in (first, second, third) for run in page["items"]]
     assert (shown, third["next"]) == (everything, None)
     assert len(set(shown)) == 5
+
+
+@requirement("B-now")
+async def test_a_conversation_task_and_job_say_what_they_are_doing_now(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    for _ in range(2):
+        stage.engine.then(Call("look", {"at": "CI"}), Call("slow", {"api_key": "hunter2"}))
+    task = await stage.task(EVERY_HOUR, title="Watch CI")
+    chat = await stage.chat()
+    job = await ask.do(
+        "POST", "/api/jobs", {"conversation": chat.id, "description": "Job", "prompt": "Do it."}
+    )
+    paths = [f"/api/conversations/{task.id}", f"/api/tasks/{task.id}", f"/api/jobs/{job['id']}"]
+    assert [(await ask.get(path))["running"] for path in paths] == [None, None, None]
+
+    await stage.take_up()
+    await until(lambda: len(stage.tools.calls) == 4)
+    clock.advance(HOUR)
+
+    for path in paths:
+        running = (await ask.get(path))["running"]
+        assert running["started_at"] == "2026-11-16T12:00:00Z"
+        assert (running["kind"], running["activity"]) == ("background", "calling")
+        assert (running["doing"], running["calls"]) == ("slow: api_key=[hidden]", 2)
+        assert (running["call"]["tool"], running["call"]["state"]) == ("slow", "started")
+    for path in ("/api/conversations?all=true", "/api/tasks", "/api/jobs"):
+        shown = {one["id"]: one["running"] for one in (await ask.get(path))["items"]}
+        assert all(shown[which] for which in {task.id, job["id"]} & set(shown))
+    stage.tools.let_go.set()
+    await stage.idle()
+    assert [(await ask.get(path))["running"] for path in paths] == [None, None, None]
+
+
+@requirement("B-now")
+async def test_ones_own_runs_are_listed_by_status(
+    ask: Asker, mate: Asker, stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(Call("look"), Call("slow"))
+    task = await stage.task(EVERY_HOUR, title="Watch CI")
+    await stage.take_up()
+    await until(lambda: len(stage.tools.calls) == 2)
+
+    (shown,) = (await ask.get("/api/runs", status="running"))["items"]
+    assert (shown["conversation_id"], shown["title"]) == (task.id, "Watch CI")
+    assert (shown["status"], shown["running"]["doing"]) == ("running", "slow")
+    assert (await mate.get("/api/runs"))["items"] == []
+    calls = (await ask.get(f"/api/runs/{shown['id']}/calls"))["items"]
+    assert {(call["tool"], call["state"]) for call in calls} == {
+        ("slow", "started"),
+        ("look", "done"),
+    }
+    assert (await mate("GET", f"/api/runs/{shown['id']}/calls")).status_code == 404
+    stage.tools.let_go.set()
+    await stage.idle()
+    clock.advance(HOUR)
+    await stage.work()
+
+    assert (await ask.get("/api/runs"))["items"] == []
+    first = await ask.get("/api/runs", status="success", limit=1)
+    second = await ask.get("/api/runs", status="success", limit=1, cursor=first["next"])
+    ended = [run["id"] for page in (first, second) for run in page["items"]]
+    assert ended == [run.id for run in stage.history(task)]
+    assert first["items"][0]["running"] is None
+    assert (await ask("GET", "/api/runs", params={"status": "gone"})).status_code == 422

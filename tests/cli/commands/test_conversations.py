@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from support.programs.cli_server import Call, wait_for
+from support.programs.cli_server import Call, Running, wait_for
+from support.stage.make import NOON
+
+from backburner.core import transitions
+from backburner.core.ids import new_conversation_id
+from backburner.core.schedule import Event
+from backburner.core.transitions import Brief
 
 
 def test_a_conversation_is_shown_with_its_messages_and_found_by_them(
@@ -18,3 +24,35 @@ def test_a_conversation_is_shown_with_its_messages_and_found_by_them(
     assert [one["id"] for one in ask("conversations", "--search", "hello there")] == [
         conversation_id
     ]
+
+
+def test_jobs_stand_under_their_conversation_until_all_are_asked_for(
+    ask: Callable[..., Any], talk: Call
+) -> None:
+    chat_id = ask("say", "--no-wait", "hello")["conversation_id"]
+    job = ask("jobs", "start", "--in", chat_id, "--name", "Count", "Count the files.")
+    wait_for(lambda: ask("jobs", "show", job["id"])["status"] == "completed")
+
+    listed = talk("conversations").out
+    assert [line.split()[0] for line in listed[1:2]] == [chat_id[:12]]
+    assert listed[2].endswith(f"    1 more: `backburner conversations --parent {chat_id[:12]}`")
+    assert len(listed) == 3
+    assert {one["id"] for one in ask("conversations", "--all")} == {chat_id, job["id"]}
+    assert [one["id"] for one in ask("conversations", "--parent", chat_id)] == [job["id"]]
+    assert ask("conversations", "Count")["id"] == job["id"]
+
+
+def test_an_open_child_is_indented_under_its_conversation(
+    ask: Callable[..., Any], talk: Call, running: Running
+) -> None:
+    chat_id = ask("say", "--no-wait", "hello")["conversation_id"]
+    brief = Brief(title="Check CI", prompt="Look.", schedule=Event("file", {}), parent_id=chat_id)
+    child = transitions.start_task(new_conversation_id(), running.user, brief, now=NOON)
+    running.transact(lambda tx: tx.conversations.add(child))
+
+    lines = talk("conversations").out
+    (line,) = [line for line in lines if "Check CI" in line]
+    assert line.startswith(child.conversation.id[:12])
+    title_at = lines[0].index("TITLE")
+    assert line[title_at:] == "  Check CI"
+    assert lines.index(line) == 2

@@ -1,6 +1,10 @@
 """`backburner status`."""
 
+from collections.abc import Callable
+from typing import Any
+
 from support.programs.cli_server import Call, Running
+from support.requirements import requirement
 
 
 def test_status_shows_the_server_the_user_and_counts(talk: Call, running: Running) -> None:
@@ -12,3 +16,16 @@ def test_status_shows_the_server_the_user_and_counts(talk: Call, running: Runnin
     assert fields["user"] == "Ann (member)"
     assert fields["questions"].endswith(" open")
     assert fields["notices"].endswith(" new")
+
+
+@requirement("B-now")
+def test_status_shows_what_runs_now_and_what_is_next(talk: Call, ask: Callable[..., Any]) -> None:
+    ask("tasks", "add", "later", "Do it.", "--when", "in 2h")
+    ask("tasks", "add", "soon", "Do it.", "--when", "in 1h")
+
+    lines = talk("status").out
+
+    coming = lines[lines.index("Next") + 1 :]
+    assert coming[0].split() == ["ID", "TITLE", "NEXT", "RUN"]
+    assert [line.split()[1] for line in coming[1:]] == ["soon", "later"]
+    assert "Running now" not in lines

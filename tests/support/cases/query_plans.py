@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sqlalchemy import Select
+from sqlalchemy import CompoundSelect, Select
 
 from backburner.store.db import Database
 
 
-def plan(database: Database, statement: Select[Any]) -> list[str]:
+def plan(database: Database, statement: Select[Any] | CompoundSelect[Any]) -> list[str]:
     """Return the query plan of SQLite; it does not depend on the values."""
     compiled = statement.compile(
         dialect=database.engine.dialect, compile_kwargs={"render_postcompile": True}

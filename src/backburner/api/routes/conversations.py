@@ -47,6 +47,9 @@ async def read_filter(
     view: View | None = None,
     archived: bool | None = None,
     parent_id: ParentIdQuery | None = None,
+    all_: Annotated[
+        bool, Query(alias="all", description="List children too, which stand under their parent.")
+    ] = False,
     q: Annotated[
         str | None,
         Query(
@@ -56,6 +59,7 @@ async def read_filter(
         ),
     ] = None,
 ) -> ConversationFilter:
+    is_filtered = any(value is not None for value in (status, kind, view, parent_id))
     words = None if q is None or not q.strip() else check_text("q", q, limit=MAX_SEARCH_CHARS)
     return ConversationFilter(
         status=status,
@@ -65,6 +69,7 @@ async def read_filter(
         archived=bool(archived) if status is None else archived,
         parent_id=parent_id,
         search=words and words.strip(),
+        top_level=not (all_ or is_filtered or words),
     )
 
 
@@ -77,10 +82,18 @@ async def list_conversations(
 ) -> PageOut[ConversationSummaryOut]:
     """List conversations, last changed first. Archived ones are listed only on request.
 
+    Jobs, and tasks that a conversation created, are not listed but stand in its `children`. With
+    `all`, or with any filter but `archived`, they are listed as well.
+
     A conversation that changes between two pages moves to the front and is not on later pages.
     """
     page, display = await browse.conversations(
-        deps, caller.user, filters, paging.after(datetime, str), limit=paging.limit
+        deps,
+        caller.user,
+        filters,
+        paging.after(datetime, str),
+        limit=paging.limit,
+        with_children=True,
     )
     return make_page(page, lambda row: ConversationSummaryOut.of(row, display, deps))
 

@@ -14,6 +14,7 @@ from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
+from backburner.api.schemas.run import RunningField, RunningOut
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
@@ -32,7 +33,7 @@ from backburner.core.errors import BadRequest
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
-from backburner.ports import ConversationRow
+from backburner.ports import Children, ConversationRow
 
 MAX_RUN_TIMEOUT = timedelta(days=1)
 MAX_DESCRIPTION_CHARS = 2_000
@@ -79,6 +80,8 @@ _EXAMPLE: dict[str, Any] = {
     "resume_count": 0,
     "task": {"status": "active", "kind": "scheduled", "needs_you": False},
     "job": None,
+    "running": None,
+    "children": {"count": 0, "open": []},
 }
 
 
@@ -182,6 +185,42 @@ class JobViewOut(BaseModel):
     retrieved_at: datetime | None
 
 
+class ChildOut(BaseModel):
+    """A job or task of a conversation."""
+
+    id: str
+    kind: Kind
+    status: Status
+    title: str
+    pause_reason: PauseReason | None
+    next_run_at: datetime | None
+    running: RunningField
+
+    @classmethod
+    def of(cls, row: ConversationRow) -> Self:
+        child = row.conversation
+        return cls(
+            id=child.id,
+            kind=child.kind,
+            status=child.status,
+            title=child.title,
+            pause_reason=child.pause_reason,
+            next_run_at=child.next_run_at,
+            running=RunningOut.of(row.running),
+        )
+
+
+class ChildrenOut(BaseModel):
+    """The jobs and tasks of a conversation. `parent_id` as a filter lists all of them."""
+
+    count: int = Field(description="How many there are; archived ones are not counted.")
+    open: Sequence[ChildOut] = Field(description="The newest of those with work to do.")
+
+    @classmethod
+    def of(cls, children: Children) -> Self:
+        return cls(count=children.count, open=[ChildOut.of(row) for row in children.open])
+
+
 class DestinationOut(BaseModel):
     channel: str
     target: str
@@ -227,10 +266,12 @@ class ConversationSummaryOut(BaseModel):
     resume_count: int
     task: TaskViewOut | None
     job: JobViewOut | None
+    running: RunningField
+    children: ChildrenOut
 
     @classmethod
     def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
-        return cls(**_common_fields(row.conversation, display, deps), updated_at=row.updated_at)
+        return cls(**_common_fields(row, display, deps))
 
 
 class ConversationStateOut(BaseModel):
@@ -272,11 +313,10 @@ class ConversationOut(ConversationSummaryOut):
     @classmethod
     def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
         conversation = row.conversation
-        common = _common_fields(conversation, display, deps)
+        common = _common_fields(row, display, deps)
         timeout = conversation.run_timeout
         return cls(
             **common,
-            updated_at=row.updated_at,
             next_times_in_words=describe_times(common["next_times"], zone=display.zone),
             state=ConversationStateOut(
                 context=conversation.state.context,
@@ -316,9 +356,8 @@ def list_next_times(conversation: Conversation, count: int = 3) -> tuple[datetim
     return (conversation.next_run_at, *islice(later, count - 1))
 
 
-def _common_fields(
-    conversation: Conversation, display: DisplayContext, deps: Deps
-) -> dict[str, Any]:
+def _common_fields(row: ConversationRow, display: DisplayContext, deps: Deps) -> dict[str, Any]:
+    conversation = row.conversation
     session, schedule = conversation.session, conversation.schedule
     task, job = task_view(conversation), job_view(conversation)
     is_claude = session is not None and session.profile in deps.claude
@@ -337,6 +376,9 @@ def _common_fields(
         "claude_session_id": session.id if session is not None and is_claude else None,
         "task": task and TaskViewOut.model_validate(task, from_attributes=True),
         "job": job and JobViewOut.model_validate(job, from_attributes=True),
+        "updated_at": row.updated_at,
+        "running": RunningOut.of(row.running),
+        "children": ChildrenOut.of(row.children),
     }
 
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
 from backburner.api.schemas.base import RequestBody, check_id, example
 from backburner.api.schemas.folder import FolderName
+from backburner.api.schemas.run import RunningField
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
 from backburner.core.work.jobs import MAX_BATCH_CHARS
@@ -35,6 +36,7 @@ _SUMMARY = {
     "calls": 2,
     "recent_tools": ["run_command", "list_files"],
     "updated_at": "2026-11-16T12:00:20Z",
+    "running": None,
 }
 
 Parent = Annotated[
@@ -108,6 +110,7 @@ class JobSummaryOut(BaseModel):
     calls: int = Field(description="The number of tool calls so far.")
     recent_tools: Sequence[str] = Field(description="The last few tools it called, newest first.")
     updated_at: datetime = Field(description="The time of its last activity.")
+    running: RunningField
 
     @classmethod
     def of(cls, job: JobView) -> Self:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field
 
@@ -16,7 +16,8 @@ from backburner.core.run import (
     SkippedSlots,
     SkipReason,
 )
-from backburner.ports import ToolCallRow
+from backburner.core.work.activity import Activity, CallSummary, RunActivity
+from backburner.ports import RunRow, ToolCallRow
 
 
 class RunFailureOut(BaseModel):
@@ -120,3 +121,61 @@ class ToolCallOut(BaseModel):
 
 class RunDetailsOut(RunOut):
     tool_calls: Sequence[ToolCallOut] = Field(description="Oldest first.")
+
+
+class CallSummaryOut(BaseModel):
+    """A tool call without its result."""
+
+    model_config = example(
+        id="t_0123456789abcdefghjkmnpqrs",
+        tool="run_command",
+        summary="gh run list --branch main",
+        state="started",
+        failed=False,
+        started_at="2026-11-16T12:00:12Z",
+        ended_at=None,
+    )
+
+    id: str
+    tool: str
+    summary: str = Field(description="Its arguments in one line, shortened and without secrets.")
+    state: str = Field(description="`started`, `done`, or `unknown`: it may have taken effect.")
+    failed: bool
+    started_at: datetime
+    ended_at: datetime | None
+
+    @classmethod
+    def of(cls, call: CallSummary) -> Self:
+        return cls.model_validate(call, from_attributes=True)
+
+
+class RunningOut(BaseModel):
+    """A run in progress."""
+
+    run_id: str
+    kind: RunKind
+    started_at: datetime
+    activity: Activity
+    doing: str = Field(description="What it is doing, in one line.")
+    call: CallSummaryOut | None = Field(description="The tool call in progress, else the last one.")
+    calls: int = Field(description="The number of tool calls so far.")
+
+    @classmethod
+    def of(cls, running: RunActivity | None) -> Self | None:
+        return None if running is None else cls.model_validate(running, from_attributes=True)
+
+
+RunningField = Annotated[
+    RunningOut | None, Field(description="Its run in progress; null: it does not run now.")
+]
+
+
+class RunListItemOut(RunOut):
+    """A run in a list of all conversations."""
+
+    title: str = Field(description="The title of its conversation.")
+    running: RunningField
+
+    @classmethod
+    def of_row(cls, row: RunRow) -> Self:
+        return cls.of(row.run, title=row.title, running=RunningOut.of(row.running))

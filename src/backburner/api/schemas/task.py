@@ -28,6 +28,7 @@ from backburner.api.schemas.conversation import (
 )
 from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
+from backburner.api.schemas.run import RunningField, RunningOut
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
     Author,
@@ -222,6 +223,7 @@ class TaskOut(BaseModel):
         created_by="user",
         created_at=_NOON,
         updated_at=_NOON,
+        running=None,
     )
 
     id: str
@@ -255,6 +257,7 @@ class TaskOut(BaseModel):
     created_by: Author
     created_at: datetime
     updated_at: datetime
+    running: RunningField
 
     @classmethod
     def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
@@ -277,6 +280,7 @@ class TaskOut(BaseModel):
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
             updated_at=row.updated_at,
+            running=RunningOut.of(row.running),
         )
 
 

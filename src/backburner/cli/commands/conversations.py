@@ -1,13 +1,13 @@
 """`backburner conversations` and `runs`."""
 
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import PAGE_SIZE, Server
+from backburner.cli.command_name import name_commands
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -22,14 +22,18 @@ from backburner.cli.server_options import json_option, limit_option, with_server
 
 #: Messages shown of one conversation.
 MESSAGES_SHOWN = 10
+#: Before the titles of children.
+INDENT = "  "
 
 
 @click.command("conversations")
 @click.argument("conversation", required=False)
 @click.option("--status", help="Filter: active, background, waiting_input or archived.")
 @click.option("--kind", help="Filter: chat, task, job or discovery.")
-@click.option("--search", metavar="TEXT", help="Filter by the text of the messages.")
+@click.option("--search", "q", metavar="TEXT", help="Filter by the text of the messages.")
 @click.option("--archived", is_flag=True, help="List archived conversations.")
+@click.option("--all", is_flag=True, help="List jobs and child tasks as well.")
+@click.option("--parent", metavar="CONVERSATION", help="List the jobs and tasks of a conversation.")
 @limit_option(50)
 @json_option
 @with_server
@@ -39,33 +43,51 @@ def conversations(
     conversation: str | None,
     limit: int,
     as_json: bool,
-    search: str | None,
-    **filters: Any,
+    parent: str | None,
+    **options: Any,
 ) -> None:
     """List conversations, or show one.
 
-    CONVERSATION is a title, an id, or the start of an id. Jobs are listed by the command jobs, or
-    with --kind job.
+    CONVERSATION is a title, an id, or the start of an id. Jobs and tasks that a conversation
+    created stand under it while they have work to do; --all, --kind or --parent lists all of them.
     """
     if conversation is not None:
         conversation_id = id_prefix.find_conversation(server, conversation)
         show_conversation(server, conversation_id, as_json=as_json)
         return
-    archived = filters.pop("archived") or None
-    found = server.items("/api/conversations", q=search, archived=archived, **filters)
-    is_wanted = filters["kind"] is not None or search is not None
-    items = list(islice((item for item in found if is_wanted or item["kind"] != "job"), limit))
-    rows = [
-        {
-            "ID": short_id(item["id"]),
-            "STATUS": describe_status(item),
-            "KIND": item["kind"],
-            "NEXT RUN": next_run(item),
-            "TITLE": truncate(item["title"]),
-        }
-        for item in items
-    ]
+    filters = {name: value for name, value in options.items() if value}
+    if parent is not None:
+        filters["parent_id"] = id_prefix.find_conversation(server, parent)
+    items = list(server.items("/api/conversations", limit=limit, **filters))
+    # In a list of everything, children have lines of their own.
+    is_nested = not filters.keys() - {"archived"}
+    rows = [row for item in items for row in _rows(item, is_nested=is_nested)]
     print_items(items, rows, empty="No conversations.", as_json=as_json)
+
+
+def _rows(item: Any, *, is_nested: bool) -> Iterator[dict[str, Any]]:
+    """Make the lines of a conversation: its own, and those of its children with work to do."""
+    yield _row(item, "")
+    if not is_nested:
+        return
+    children = item["children"]
+    for child in children["open"]:
+        yield _row(child, INDENT)
+    if more := children["count"] - len(children["open"]):
+        title = f"{INDENT}{more} more: `backburner conversations --parent {short_id(item['id'])}`"
+        columns = ("ID", "STATUS", "KIND", "NEXT RUN", "NOW")
+        yield {**dict.fromkeys(columns, ""), "TITLE": name_commands(title)}
+
+
+def _row(item: Any, indent: str) -> dict[str, Any]:
+    return {
+        "ID": short_id(item["id"]),
+        "STATUS": describe_status(item),
+        "KIND": item["kind"],
+        "NEXT RUN": next_run(item),
+        "NOW": "running" if item["running"] else "",
+        "TITLE": indent + truncate(item["title"]),
+    }
 
 
 def show_conversation(server: Server, conversation_id: str, *, as_json: bool) -> None:
@@ -81,6 +103,7 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             "id": conversation["id"],
             "title": conversation["title"],
             "status": describe_status(conversation),
+            "running": describe_running(conversation["running"]),
             "schedule": conversation["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in conversation["next_times"]),
             "step": conversation["state"]["step"] if conversation["schedule"] else "",
@@ -92,6 +115,11 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             f"\n{message['role']}, {local_time(message['created_at'])}\n"
             f"{printable(message['content'])}"
         )
+
+
+def describe_running(running: Any) -> str:
+    """Say since when something runs and what it is doing; nothing if it does not run."""
+    return f"since {local_time(running['started_at'])}: {running['doing']}" if running else ""
 
 
 def describe_status(conversation: Any) -> str:

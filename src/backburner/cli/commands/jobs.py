@@ -8,6 +8,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.commands.conversations import describe_running
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
@@ -228,6 +229,7 @@ def print_job(job: Any) -> None:
             "id": job["id"],
             "description": job["description"],
             "status": describe_status(job),
+            "running": describe_running(job["running"]),
             "question": job["question"],
             "batch": job["batch"],
             "conversation": job["parent_id"],

@@ -1,11 +1,16 @@
-"""`backburner status` and `away`: the current state, and what happened in your absence."""
+"""`backburner status`, `watch` and `away`: now, as it happens, and while you were away."""
 
 from typing import Any
 
 import click
 
+from backburner.cli import id_prefix
 from backburner.cli.client import NoServer, Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.commands.conversations import describe_running, next_run
+from backburner.cli.event_reader import EventReader
+from backburner.cli.live_view import EventLines, LiveView
+from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -14,9 +19,19 @@ from backburner.cli.output import (
     short_id,
     truncate,
 )
-from backburner.cli.server_options import json_option, with_server
+from backburner.cli.server_options import (
+    FindServer,
+    json_option,
+    with_server,
+    with_server_finder,
+)
 from backburner.core.accounts import Act
 from backburner.core.errors import BackburnerError
+
+#: Between two looks for tool calls, while something runs.
+LOOK_SECONDS = 1.0
+#: Work that runs or is next, shown by `status`.
+MAX_WORK_SHOWN = 5
 
 
 @click.command("status", epilog="Exit code: 0 if the server is ready, else 1.")
@@ -45,6 +60,11 @@ def read_state(server: Server) -> dict[str, Any]:
         "user": user,
         "background": len(background),
         "next_run_at": min(times, default=None),
+        "running": list(server.items("/api/runs", status="running")),
+        "next": sorted(
+            (item for item in background if next_run(item) and not item["running"]),
+            key=lambda item: item["next_run_at"],
+        )[:MAX_WORK_SHOWN],
         "questions": len(list(server.items("/api/questions"))),
         "notices": len(list(server.items("/api/notices", unseen=True))),
         "acts": list(server.items("/api/me/audit")),
@@ -77,6 +97,24 @@ def print_state(state: dict[str, Any]) -> None:
             "account": describe_reset(state["acts"]),
         }
     )
+    running = [
+        {
+            "ID": short_id(run["conversation_id"]),
+            "TITLE": truncate(run["title"]),
+            "KIND": run["kind"],
+            "DOING": describe_running(run["running"]),
+        }
+        for run in state["running"]
+    ]
+    coming = [
+        {
+            "ID": short_id(item["id"]),
+            "TITLE": truncate(item["title"]),
+            "NEXT RUN": next_run(item),
+        }
+        for item in state["next"]
+    ]
+    _print_sections({"Running now": running, "Next": coming})
 
 
 def describe_reset(acts: list[Any]) -> str:
@@ -87,6 +125,41 @@ def describe_reset(acts: list[Any]) -> str:
     at = local_time(max(times))
     see = name_commands("see `backburner user audit --mine`")
     return f"an operator reset your password at {at}; {see}"
+
+
+class WatchEnds(BackburnerError):
+    """The work goes on without you."""
+
+    exit_code = INTERRUPTED
+
+
+@click.command("watch")
+@click.argument("conversation", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the events as JSON, one per line.")
+@with_server_finder
+def watch(find_server: FindServer, *, conversation: str | None, as_json: bool) -> None:
+    """Watch work as it happens: replies, tool calls, questions and the ends of runs.
+
+    CONVERSATION is a title, an id, or the start of an id; without it, all your work is shown.
+    Ctrl-C ends the view and leaves the work running.
+    """
+    found = conversation and id_prefix.find_conversation(find_server(), conversation)
+    view = (EventLines if as_json else LiveView)(find_server, found)
+    reader = EventReader(find_server)
+    try:
+        view.begin()
+        while True:
+            event = reader.next(LOOK_SECONDS if view.is_busy else None)
+            if event is None:
+                view.refresh()
+            else:
+                view.show(*event)
+    except KeyboardInterrupt:
+        raise WatchEnds(
+            "Stopped watching. The work goes on.", hint="See it with `backburner status`."
+        ) from None
+    finally:
+        reader.close()
 
 
 @click.command("away")
@@ -142,7 +215,10 @@ def print_away(summary: Any) -> None:
         for row in summary["ran"]
         if row["failure"]
     ]
-    sections = {"Open questions": questions, "Notices": notices, "Failed": failures}
+    _print_sections({"Open questions": questions, "Notices": notices, "Failed": failures})
+
+
+def _print_sections(sections: dict[str, list[dict[str, Any]]]) -> None:
     for title, rows in sections.items():
         if rows:
             click.echo(f"\n{title}")

@@ -7,7 +7,12 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
-from backburner.cli.commands.conversations import describe_result, messages_by_run, next_run
+from backburner.cli.commands.conversations import (
+    describe_result,
+    describe_running,
+    messages_by_run,
+    next_run,
+)
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
@@ -73,6 +78,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "id": details["id"],
             "name": details["name"],
             "status": describe_status(details),
+            "running": describe_running(details["running"]),
             "description": details["description"],
             "prompt": details["prompt"],
             "schedule": details["schedule_in_words"],

@@ -11,6 +11,7 @@ from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReaso
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Event, Schedule, is_recurring
+from backburner.core.work.activity import RunActivity
 
 
 class TaskStatus(StrEnum):
@@ -62,6 +63,8 @@ class WorkSummary:
     recent_tools: tuple[str, ...] = ()
     #: The last sign of activity.
     updated_at: datetime | None = None
+    #: The run in progress.
+    running: RunActivity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,8 @@ class JobView:
     calls: int
     recent_tools: tuple[str, ...]
     updated_at: datetime
+    #: Its run in progress.
+    running: RunActivity | None
 
     @property
     def is_settled(self) -> bool:
@@ -208,6 +213,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         calls=work.calls,
         recent_tools=work.recent_tools,
         updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
+        running=work.running,
     )
 
 

@@ -21,6 +21,8 @@ from backburner.core.run import Run
 from backburner.ports import GrantRow, NoticeRow, PageKey, QuestionRow, ToolCallRow
 from backburner.store.accounts.users import ProfileQueries
 from backburner.store.mapping import load, to_message, to_question, to_run
+from backburner.store.queries.activity import ActivityQueries
+from backburner.store.queries.children import ChildQueries
 from backburner.store.queries.conversations import ConversationQueries
 from backburner.store.queries.gauges import GaugeQueries
 from backburner.store.records.grants import GrantQueries, Grants
@@ -115,7 +117,15 @@ _select_conversation = select(conversations.c.id).where(
 )
 
 
-class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, GaugeQueries):
+class Browse(
+    ConversationQueries,
+    ChildQueries,
+    ActivityQueries,
+    GrantQueries,
+    MemoryQueries,
+    ProfileQueries,
+    GaugeQueries,
+):
     def require(self, user: UserId, conversation_id: ConversationId) -> ConversationId:
         """Raise `NotFound` unless a conversation exists, instead of showing an empty page."""
         self._read_one(_select_conversation, {"owner": user, "id": conversation_id})

@@ -5,18 +5,35 @@ each, so that its time is bounded; the next page continues from there.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Text, bindparam, exists, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Row,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    not_,
+    or_,
+    select,
+    text,
+    tuple_,
+    union_all,
+)
 
 from backburner.core.conversation import Kind, Status
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
+from backburner.store.queries.activity import ActivityQueries
 from backburner.store.queries.view_filters import has_job_status, has_task_status, is_task
 from backburner.store.records.questions import Questions
-from backburner.store.tables import conversations, is_job, messages
+from backburner.store.tables import conversations, is_job, is_no_job, messages
 
 #: Conversations that a search reads for a page, and the newest messages of each.
 SCAN_LIMIT = 200
@@ -52,13 +69,43 @@ _select_matches = select(conversations).where(
 )
 
 
-def select_page(wanted: ConversationFilter, after: PageKey | None) -> Select[Any]:
-    """Build the statement for a page; the words of the filter are left out."""
-    statement = select(conversations).where(conversations.c.user_id == _owner, *_conditions(wanted))
+_parent = conversations.alias("parent")
+_has_archived_parent = exists().where(
+    _parent.c.user_id == conversations.c.user_id,
+    _parent.c.id == conversations.c.parent_id,
+    _parent.c.status == text("'archived'"),
+)
+_has_work = or_(
+    conversations.c.schedule.is_not(None), conversations.c.status == text("'waiting_input'")
+)
+
+
+def select_page(
+    wanted: ConversationFilter, after: PageKey | None, *, keys_only: bool = False
+) -> Select[Any] | CompoundSelect[Any]:
+    """Build the statement for a page; the words of the filter are left out.
+
+    Jobs and all others have an index each, and a page of both merges them.
+    """
+    columns = (conversations.c.id, conversations.c.updated_at) if keys_only else (conversations,)
+    parts = [
+        select(*columns).where(conversations.c.user_id == _owner, kind, *_conditions(wanted))
+        for kind in _kinds(wanted)
+    ]
     if after is not None:
-        statement = statement.where(_after)
-    newest_first = (conversations.c.updated_at.desc(), conversations.c.id.desc())
-    return statement.order_by(*newest_first).limit(bindparam("limit"))
+        parts = [part.where(_after) for part in parts]
+    statement = parts[0] if len(parts) == 1 else union_all(*parts)
+    found = statement.selected_columns
+    return statement.order_by(found.updated_at.desc(), found.id.desc()).limit(bindparam("limit"))
+
+
+def _kinds(wanted: ConversationFilter) -> Sequence[ColumnElement[bool]]:
+    """Return the conditions of the indexes that have what is wanted."""
+    if wanted.kind is Kind.JOB or wanted.view is View.JOBS:
+        return (is_job,)
+    if wanted.kind is not None or wanted.view is not None or wanted.top_level:
+        return (is_no_job,)
+    return is_no_job, is_job
 
 
 class ConversationQueries(Group):
@@ -75,9 +122,7 @@ class ConversationQueries(Group):
         if after is not None:
             values |= {"at": after[0], "id": after[1]}
         if wanted.search is not None:
-            statement = select_page(wanted, after).with_only_columns(
-                conversations.c.id, conversations.c.updated_at
-            )
+            statement = select_page(wanted, after, keys_only=True)
             scanned = self._execute(statement, values | {"limit": scan_limit + 1}).all()
             end = _page_key(scanned[scan_limit - 1]) if len(scanned) > scan_limit else None
             ids = [row.id for row in scanned[:scan_limit]]
@@ -87,7 +132,7 @@ class ConversationQueries(Group):
 
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow:
         row = self._read_one(_select_by_id, {"owner": user, "conversation_id": conversation_id})
-        return self.read([row])[0]
+        return self.read_with_activity([row])[0]
 
     def _search(
         self, user: UserId, words: str, ids: Sequence[str], end: PageKey | None, *, limit: int
@@ -102,7 +147,7 @@ class ConversationQueries(Group):
     ) -> ConversationPage:
         shown = rows[:limit]
         return ConversationPage(
-            self.read(shown), _page_key(shown[-1]) if len(rows) > limit else end
+            self.read_with_activity(shown), _page_key(shown[-1]) if len(rows) > limit else end
         )
 
     def read(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
@@ -113,6 +158,13 @@ class ConversationQueries(Group):
             ConversationRow(to_conversation(row, questions.get(row.id, ())), row.updated_at)
             for row in rows
         ]
+
+    def read_with_activity(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
+        """Convert rows of one user, and read all their runs in progress in one statement."""
+        found = self.read(rows)
+        busy = [ConversationId(row.id) for row in rows if row.turn_run is not None]
+        running = ActivityQueries(self.tx).activities(rows[0].user_id, busy) if busy else {}
+        return [replace(row, running=running.get(row.conversation.id)) for row in found]
 
 
 def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
@@ -133,6 +185,13 @@ def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
         yield has_job_status(wanted.job)
     if wanted.batch is not None:
         yield conversations.c.batch == wanted.batch
+    if wanted.top_level:
+        is_child = conversations.c.parent_id.is_not(None)
+        # A child stands under its parent, unless that one is in the other list.
+        apart = (
+            not_(_has_archived_parent) if wanted.archived else and_(_has_work, _has_archived_parent)
+        )
+        yield or_(not_(is_child), apart)
 
 
 def _is_in(view: View) -> ColumnElement[bool]:

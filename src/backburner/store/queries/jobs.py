@@ -22,9 +22,11 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId
 from backburner.core.run import RunKind, Turn
+from backburner.core.work.activity import RunActivity
 from backburner.core.work.views import WorkSummary
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
+from backburner.store.queries.activity import ActivityQueries
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
 from backburner.store.tables import (
@@ -97,7 +99,7 @@ _select_session_entry = (
 )
 
 _other = runs.alias("other")
-_last_ended = (
+last_ended_run = (
     select(_other.c.id)
     .where(
         _other.c.user_id == conversations.c.user_id,
@@ -110,7 +112,7 @@ _last_ended = (
     .correlate(conversations)
     .scalar_subquery()
 )
-_last_message = (
+last_run_message = (
     select(messages.c.content)
     .where(
         messages.c.user_id == runs.c.user_id,
@@ -129,7 +131,7 @@ _select_last_runs: Select[Any] = (
         runs.c.result,
         runs.c.data,
         runs.c.failure_message,
-        _last_message.label("message"),
+        last_run_message.label("message"),
     )
     .select_from(conversations)
     .join(
@@ -137,7 +139,7 @@ _select_last_runs: Select[Any] = (
         and_(
             runs.c.user_id == conversations.c.user_id,
             runs.c.conversation_id == conversations.c.id,
-            runs.c.id == _last_ended,
+            runs.c.id == last_ended_run,
         ),
     )
     .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids))
@@ -220,8 +222,11 @@ class Jobs(Group):
         calls = defaultdict[str, list[Row[Any]]](list)
         for row in self._execute(_select_recent_calls, values):
             calls[row.id].append(row)
+        running = ActivityQueries(self.tx).activities(user, conversation_ids)
         return {
-            job_id: _to_summary(last_runs.get(job_id), activity.get(job_id), calls[job_id])
+            job_id: _to_summary(
+                last_runs.get(job_id), activity.get(job_id), calls[job_id], running.get(job_id)
+            )
             for job_id in conversation_ids
         }
 
@@ -262,7 +267,10 @@ class Jobs(Group):
 
 
 def _to_summary(
-    last_run: Row[Any] | None, activity: Row[Any] | None, calls: Sequence[Row[Any]]
+    last_run: Row[Any] | None,
+    activity: Row[Any] | None,
+    calls: Sequence[Row[Any]],
+    running: RunActivity | None,
 ) -> WorkSummary:
     times = [activity.started_at, activity.drafted_at] if activity else []
     times += [call.at for call in calls]
@@ -274,4 +282,5 @@ def _to_summary(
         calls=calls[0].call_count if calls else 0,
         recent_tools=tuple(call.tool for call in calls),
         updated_at=max((time for time in times if time is not None), default=None),
+        running=running,
     )

@@ -238,9 +238,21 @@ def _can_use_folder(machine: str) -> ColumnElement[bool]:
     )
 
 
+_child = conversations.alias("child")
+_has_children = (
+    select(_child.c.id)
+    .where(_child.c.user_id == conversations.c.user_id, _child.c.parent_id == conversations.c.id)
+    .limit(_ONE)
+    .correlate(conversations)
+    .scalar_subquery()
+    .is_not(None)
+    .label("has_children")
+)
+
+
 def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
-        select(conversations)
+        select(conversations, _has_children)
         .join(inbox, _same_conversation)
         .join(users, users.c.id == inbox.c.user_id)
         .where(is_unserved, inbox.c.from_person, is_open, is_served, users.c.disabled_at.is_(None))

@@ -172,10 +172,13 @@ class Queue(Group):
             return None
         conversation = Conversations(self.tx).read(row)
         handed_back = Runs(self.tx).queued(conversation.user_id, conversation.id).get(RunKind.REPLY)
-        taker = _Taker(self.tx, claimer)
+        taker, epoch = _Taker(self.tx, claimer), row.epoch + 1
+        claim: Claim | None
         if handed_back is not None:
-            return taker.resume(conversation, handed_back[0], epoch=row.epoch + 1, unattended=False)
-        return taker.begin(conversation, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
+            claim = taker.resume(conversation, handed_back[0], epoch=epoch, unattended=False)
+        else:
+            claim = taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=False)
+        return claim and replace(claim, has_children=bool(row.has_children))
 
     def claim_work(
         self,

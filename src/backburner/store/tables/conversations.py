@@ -122,12 +122,6 @@ partial_index(
     ),
     unique=True,
 )
-Index(
-    "ix_conversations_listed",
-    conversations.c.user_id,
-    conversations.c.updated_at,
-    conversations.c.id,
-)
 for _column in (conversations.c.parent_id, conversations.c.after_id):
     partial_index(
         f"ix_conversations_{_column.name}",
@@ -153,14 +147,15 @@ partial_index(
     where=is_open_job,
 )
 
-is_job = conversations.c.kind == text("'job'")
-partial_index(
-    "ix_conversations_jobs",
-    conversations.c.user_id,
-    conversations.c.updated_at,
-    conversations.c.id,
-    where=is_job,
-)
+is_job, is_no_job = conversations.c.kind == text("'job'"), conversations.c.kind != text("'job'")
+for _name, _where in {"jobs": is_job, "listed": is_no_job}.items():
+    partial_index(
+        f"ix_conversations_{_name}",
+        conversations.c.user_id,
+        conversations.c.updated_at,
+        conversations.c.id,
+        where=_where,
+    )
 
 _is_parked = conversations.c.pause_reason == text("'allowance'")
 partial_index("ix_conversations_parked", conversations.c.user_id, where=_is_parked)

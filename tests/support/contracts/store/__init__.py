@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import isfunction
 
 from support.contracts.store import (
+    activity,
     awaited,
     claiming,
     clients,
@@ -34,7 +35,7 @@ Promise = Callable[[Scene], None]
 
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
-    *(pruning, clients, job_lists, folders),
+    *(pruning, clients, job_lists, folders, activity),
     *(awaited, claiming, holding, rescue, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.

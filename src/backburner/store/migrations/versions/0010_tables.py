@@ -260,7 +260,12 @@ def _create_conversations() -> None:
         ["user_id", "next_run_at"],
         **_where("status = 'background' AND next_run_at IS NOT NULL AND turn_run IS NULL"),
     )
-    op.create_index("ix_conversations_listed", "conversations", ["user_id", "updated_at", "id"])
+    op.create_index(
+        "ix_conversations_listed",
+        "conversations",
+        ["user_id", "updated_at", "id"],
+        **_where("kind != 'job'"),
+    )
     op.create_index(
         "ix_conversations_open_jobs",
         "conversations",
@@ -285,7 +290,6 @@ def _create_conversations() -> None:
     op.create_index(
         "ix_conversations_turn", "conversations", ["turn_until"], **_where("turn_run IS NOT NULL")
     )
-    # Last: of two that fit alike, SQLite takes the one that was made last.
     op.create_index(
         "ix_conversations_jobs",
         "conversations",

@@ -1,0 +1,184 @@
+"""`backburner watch`: work as it happens."""
+
+import json
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.programs.cli_server import Running
+from support.programs.programs import Running as Program
+from support.programs.programs import starter
+from support.requirements import requirement
+
+from backburner.cli.client import Server
+from backburner.cli.live_view import LiveView
+from backburner.core import transitions
+from backburner.core.ids import new_call_id, new_message_id
+from backburner.core.tool_policy import Tool, ToolCall
+from backburner.ports import Claimer
+from backburner.store.tx import Tx
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def watch(running: Running, ask: Ask) -> Iterator[Callable[..., Program]]:
+    del ask
+    with starter() as start:
+        address = ("--url", running.address)
+        yield lambda *arguments: start(
+            "watch", *arguments, *address, env={"BACKBURNER_TOKEN": running.token}
+        )
+
+
+def lines_until(program: Program, text: str) -> list[str]:
+    """Read lines up to one with this text."""
+    lines = [program.read_line()]
+    while text not in lines[-1]:
+        lines.append(program.read_line())
+    return lines
+
+
+@requirement("B-now")
+def test_a_message_its_reply_and_its_end_are_shown_as_they_happen(
+    watch: Callable[..., Program], ask: Ask
+) -> None:
+    program = watch()
+    assert program.read_line() == "Nothing runs now."
+
+    ask("say", "--no-wait", "hello there")
+
+    lines = lines_until(program, "ended (reply): success")
+    assert "[hello there] you: hello there" in lines
+    assert sum("ended (reply)" in line for line in lines) == 1
+
+
+def test_only_the_conversation_that_is_asked_for_is_shown(
+    watch: Callable[..., Program], ask: Ask
+) -> None:
+    chat_id = ask("say", "--no-wait", "mine")["conversation_id"]
+    ask("say", "--no-wait", "other")
+    program = watch(chat_id)
+    program.read_line()
+
+    ask("say", "--no-wait", "other again")
+    ask("say", "--no-wait", "--in", chat_id, "and now")
+
+    lines = lines_until(program, "you: and now")
+    assert not any("other" in line for line in lines)
+
+
+@requirement("B-now")
+def test_ctrl_c_leaves_the_work_running_and_says_so(
+    watch: Callable[..., Program],
+) -> None:
+    program = watch()
+    program.read_line()
+
+    ended = program.end(signal.SIGINT)
+
+    assert ended.code == 130
+    assert ended.err[-1].startswith("Stopped watching. The work goes on.")
+
+
+@requirement("B-now")
+def test_tool_calls_and_questions_are_shown(watch: Callable[..., Program], ask: Ask) -> None:
+    program = watch()
+    program.read_line()
+
+    ask("say", "--no-wait", "every 2 seconds ask me whether to go on")
+
+    lines = lines_until(program, "asks: ")
+    calls = [line for line in lines if "] schedule_work: what=Ask me whether to go on." in line]
+    assert len(calls) == 1
+    shown = [line.partition("] ")[2] for line in lines]
+    assert sum(line.startswith("All right.") for line in shown) == 1
+    assert shown.index("Shall I go on?") < shown.index("ended (background): success")
+    assert shown[-1].startswith("asks: Shall I go on? (answer with `")
+
+
+def test_what_runs_already_is_shown_first(
+    watch: Callable[..., Program], ask: Ask, running: Running
+) -> None:
+    chat_id = ask("say", "Hello there.")["conversation_id"]
+    claimer = Claimer(worker="another", lease=timedelta(minutes=1), per_user_limit=1)
+
+    def begin_reply(tx: Tx) -> None:
+        chat = tx.conversations.lock(running.user, chat_id)
+        said = transitions.receive_message(chat, "So?", message_id=new_message_id(), now=tx.now)
+        tx.conversations.save(said)
+        # Another process holds its turn, so that the server cannot be done with it before.
+        (claim,) = tx.queue.claim(claimer, None)
+        call = ToolCall(Tool(server="own", name="look", definition="d"), {"token": "hunter2"})
+        tx.tool_calls.begin(claim.turn, new_call_id(), call, read_only=True)
+
+    running.transact(begin_reply)
+    program = watch("Hello there.")
+
+    assert program.read_line() == "[Hello there.] started (reply)"
+    assert program.read_line() == "[Hello there.] look: token=[hidden]"
+    state = ask("status")
+    assert [run["running"]["doing"] for run in state["running"]] == ["look: token=[hidden]"]
+
+
+@requirement("B-now")
+def test_a_server_that_goes_away_is_said_once_and_it_continues_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    data = ("--data", tmp_path / "data")
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = ("--port", str(free.getsockname()[1]))
+    with starter() as start:
+        server = start("up", *port, *data)
+        server.wait_until_ready()
+        start("say", "before", *data).end()
+        program = start("watch", *data)
+        assert program.read_line() == "Nothing runs now."
+        server.end(signal.SIGTERM)
+        assert program.read_line().endswith("Waiting for the server.")
+
+        start("up", *port, *data).wait_until_ready()
+        start("say", "--no-wait", "missed", *data).end()
+
+        # What was said before it was connected again is not lost.
+        assert program.read_line() == "Connected again."
+        lines = lines_until(program, "ended (reply)")
+    assert "[missed] you: missed" in lines
+
+
+def test_a_draft_is_shown_once_whatever_stands_between_its_parts(
+    running: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = LiveView(lambda: Server(running.address, running.token), None)
+
+    def draft(text: str, at: int) -> None:
+        view.show("draft", {"conversation": "c_1", "run": "r_1", "at": at, "text": text})
+
+    draft("The build ", 0)
+    draft("is ", 10)
+    # As a whole, after a new connection.
+    draft("The build is gre", 0)
+    view.show("lost", "Gone.")
+    draft("en.", 16)
+    draft("Anew.", 0)
+
+    assert capsys.readouterr().out == (
+        "[c_1] The build is gre\nGone. Waiting for the server.\n[c_1] en.\n[c_1] Anew."
+    )
+
+
+def test_events_are_printed_as_json_one_per_line(watch: Callable[..., Program], ask: Ask) -> None:
+    chat_id = ask("say", "hello")["conversation_id"]
+    program = watch(chat_id, "--json")
+    assert json.loads(program.read_line())["event"] == "hello"
+
+    ask("say", "--no-wait", "something else")
+    ask("say", "--no-wait", "--in", chat_id, "again")
+
+    change = json.loads(program.read_line())
+    assert (change["event"], change["conversation"]) == ("change", chat_id)
