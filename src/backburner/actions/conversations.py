@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backburner.actions import steps
+from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
+from backburner.actions.models import ModelChoice, forget_session
 from backburner.actions.steps import change, save
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Notify
@@ -20,15 +21,20 @@ async def update(
     *,
     title: str | None = None,
     notify: Notify | None = None,
+    model: ModelChoice | None = None,
 ) -> Conversation:
-    """Change the title or the notification setting."""
+    """Change the title, the notification setting, or the model from the next run on."""
 
     def transition(before: Conversation, tx: Tx) -> Step:
         after = before if title is None else transitions.rename(before, title).conversation
         after = replace(after, notify=notify or before.notify)
-        return transitions.apply_change(before, after, now=tx.now)
+        if model is not None:
+            after = transitions.with_model(after, deps.routes, model.profile)
+            forget_session(tx, before, after)
+        step = transitions.apply_change(before, after, now=tx.now)
+        return replace(step, messages=(*step.messages, *transitions.model_note(before, after)))
 
-    return await change(deps, user, conversation_id, transition)
+    return await active_limit.change(deps, user, conversation_id, transition)
 
 
 async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:

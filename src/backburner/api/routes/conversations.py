@@ -120,9 +120,18 @@ async def update_conversation(
     deps: AppDeps,
     caller: Writer,
 ) -> ConversationOut:
-    """Change its title, or when its work sends notices."""
+    """Change its title, when its work sends notices, or its model.
+
+    A changed model is used from the next run on. The agent then knows the messages, but nothing
+    else of its earlier session.
+    """
     await conversations.update(
-        deps, caller.user, conversation_id, title=body.title, notify=body.notify
+        deps,
+        caller.user,
+        conversation_id,
+        title=body.title,
+        notify=body.notify,
+        model=body.model,
     )
     return await load_conversation(deps, caller, conversation_id)
 

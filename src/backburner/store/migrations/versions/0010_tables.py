@@ -207,6 +207,7 @@ def _create_conversations() -> None:
         sa.Column("epoch", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("profile", sa.Text, nullable=False, server_default=""),
         sa.Column("session_tokens", sa.Integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("session_missed_since", TIME),
         sa.Column("outside_read", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("parent_run_id", ID),
         sa.Column("parent_message_id", ID),
