@@ -28,13 +28,16 @@ class Redactor:
     """Replaces registered values wherever they appear; a structlog processor."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        values = set[str]()
+        self._values = set[str]()
+        self.add(secrets)
+
+    def add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
             if len(secret) >= MIN_SECRET_CHARS:
                 # Error messages often quote a value as Python or JSON writes it.
-                values |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
+                self._values |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
         # Longest first: one secret may be part of another.
-        longest_first = sorted(values, key=len, reverse=True)
+        longest_first = sorted(self._values, key=len, reverse=True)
         alternatives = "|".join(re.escape(secret) for secret in longest_first)
         self._pattern = re.compile(alternatives) if alternatives else None
 
@@ -89,6 +92,11 @@ def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str]
     # A line that cannot be formatted would be printed to stderr with all its arguments.
     logging.raiseExceptions = False
     _quieten(level)
+
+
+def add_secrets(secrets: Iterable[str]) -> None:
+    """Redact further values from now on; those known before stay secret."""
+    _redactor.add(secrets)
 
 
 def clean(text: str) -> str:

@@ -8,6 +8,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.models import ModelChoice, forget_session
 from backburner.actions.steps import change, save
 from backburner.core import transitions
+from backburner.core.accounts import Act
 from backburner.core.conversation import Conversation, Notify
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.transitions import FollowerEvent, Step
@@ -80,6 +81,16 @@ async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> C
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:
     """Pause or resume all background work of one user, or of all users."""
     await deps.store.transact(lambda tx: tx.users.pause_everything(user, paused=paused))
+
+
+async def pause_everyone(deps: Deps, actor: UserId, *, paused: bool) -> None:
+    """Pause or resume the background work of all users, and record who did it."""
+
+    def work(tx: Tx) -> None:
+        tx.users.pause_everything(None, paused=paused)
+        tx.audit.record(Act.EVERYONE_PAUSED if paused else Act.EVERYONE_RESUMED, actor=actor)
+
+    await deps.store.transact(work)
 
 
 def _stop_children(

@@ -38,6 +38,7 @@ from backburner.api.routes import (
     tokens,
     users,
 )
+from backburner.api.routes.operate import models, pause_all
 from backburner.live.feed import Feed
 
 ROUTERS = (
@@ -59,6 +60,8 @@ ROUTERS = (
     away.router,
     events.router,
     downloads.router,
+    models.router,
+    pause_all.router,
 )
 #: Shorter than the minute or so after which proxies close idle connections.
 HEARTBEAT_INTERVAL = timedelta(seconds=15)

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
 
 import structlog
 
@@ -12,6 +13,7 @@ from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
 from backburner.app.machines import Machines, build_machines
+from backburner.app.model_reload import ModelReloader
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
 from backburner.garbage import without_collection
@@ -28,6 +30,19 @@ EXIT_GRACE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """How this program was started."""
+
+    #: How the user calls it.
+    command: str = "backburner"
+    #: Reads the settings again, with the same options; None: models are not reloaded.
+    load_settings: Callable[[], Settings] | None = None
+
+
+DEFAULT_INVOCATION = Invocation()
+
+
 def run(
     settings: Settings,
     *,
@@ -36,15 +51,15 @@ def run(
     serves: bool = True,
     works: bool = True,
     machines: Machines | None = None,
-    command: str = "backburner",
+    invocation: Invocation = DEFAULT_INVOCATION,
 ) -> None:
     """Run a server, a worker or both until SIGINT or SIGTERM.
 
     `announce` is called when it is ready, with the address of the server, or the name of the
     worker if there is no server. `welcome` is called with a sign-in link while the owner has no
-    password. `command` is how the user calls this program.
+    password.
     """
-    starting = ExitStack()
+    starting, load_settings = ExitStack(), invocation.load_settings
 
     def announce_and_warn(name: str) -> None:
         starting.close()
@@ -52,7 +67,20 @@ def run(
         if works and settings.commands != "off" and os.geteuid() == 0:
             _log.warning("server.runs_as_root", hint=RUNS_AS_ROOT)
 
-    async def until_stopped(app: App) -> None:
+    async def until_stopped(app: App, machines: Machines) -> None:
+        if load_settings is None:
+            await serve_or_work(app)
+            return
+        reloader = ModelReloader(app, machines, load_settings, invocation.command)
+        app.deps.reload_models = reloader.reload
+        following = asyncio.create_task(reloader.follow_hints())
+        try:
+            await serve_or_work(app)
+        finally:
+            following.cancel()
+            await reloader.close()
+
+    async def serve_or_work(app: App) -> None:
         if serves:
             # Not above: a worker does without the web framework, which takes long to import.
             from backburner.app.server import serve  # noqa: PLC0415
@@ -68,14 +96,14 @@ def run(
     with starting:
         # Much of the program is imported only now.
         starting.enter_context(without_collection())
-        _run_with_database(settings, machines, command, until_stopped)
+        _run_with_database(settings, machines, invocation.command, until_stopped)
 
 
 def _run_with_database(
     settings: Settings,
     machines: Machines | None,
     command: str,
-    until_stopped: Callable[[App], Awaitable[None]],
+    until_stopped: Callable[[App, Machines], Awaitable[None]],
 ) -> None:
     prepare_data_folder(settings.data)
     # The rest of a backup that was killed, with all conversations.
@@ -101,7 +129,7 @@ async def _run(
     clock: Clock,
     database: Database,
     machines: Machines,
-    until_stopped: Callable[[App], Awaitable[None]],
+    until_stopped: Callable[[App, Machines], Awaitable[None]],
 ) -> None:
     failure: Exception | None = None
     try:
@@ -113,7 +141,7 @@ async def _run(
             if isinstance(bus, LocalBus):
                 # No other process has this database open, so all leases are from before.
                 await app.worker.rescuer.rescue_all()
-            await until_stopped(app)
+            await until_stopped(app, machines)
     except Exception as error:
         failure = error
         raise

@@ -8,7 +8,7 @@ from traceback import format_exception
 import click
 
 from backburner import log
-from backburner.app.program import run
+from backburner.app.program import Invocation, run
 from backburner.cli.command_name import command_name
 from backburner.cli.main import describe_bug
 from backburner.cli.output import print_line
@@ -51,7 +51,7 @@ def run_until_stopped(
             welcome=welcome,
             serves=serves,
             works=works,
-            command=command_name(),
+            invocation=Invocation(command=command_name(), load_settings=lambda: load(**options)),
         )
     print_line("Stopped.")
 

@@ -204,6 +204,9 @@ class Act(StrEnum):
     INVITATION_REVOKED = "invitation_revoked"
     INVITATION_ACCEPTED = "invitation_accepted"
     BACKUP_MADE = "backup_made"
+    MODELS_RELOADED = "models_reloaded"
+    EVERYONE_PAUSED = "everyone_paused"  #: All background work of all users.
+    EVERYONE_RESUMED = "everyone_resumed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
