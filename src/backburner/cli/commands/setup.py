@@ -8,6 +8,7 @@ import click
 
 from backburner.app.doctor import try_profile
 from backburner.app.folder import prepare_data_folder
+from backburner.app.local_zone import find_local_zone
 from backburner.cli.client import NoServer, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.output import print_line
@@ -144,7 +145,9 @@ def tell_server(user: str, folder: Path) -> str:
     """Have a running server read its models again; return whether it uses them now."""
     try:
         stored = read_client_file(str(folder))
-        Server(str(stored["address"]), str(stored["token"])).post_once("/api/models/reload")
+        server = Server(str(stored["address"]), str(stored["token"]))
+        server.post_once("/api/models/reload")
+        server.put("/api/me", {"found_zone": find_local_zone()})
     except NoServer:
         return name_commands(
             f"{user} will use it when Backburner starts. If it is running, run `backburner models"

@@ -73,6 +73,7 @@ def _create_users() -> None:
         sa.Column("id", ID, nullable=False),
         sa.Column("name", sa.Text, nullable=False, server_default=""),
         sa.Column("zone", sa.Text, nullable=False, server_default="UTC"),
+        sa.Column("zone_source", sa.Text, nullable=False, server_default="none"),
         sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("served_at", TIME, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
