@@ -11,7 +11,7 @@ from support.requirements import requirement
 from support.stage.until import until
 
 from backburner import log
-from backburner.actions import models
+from backburner.actions.models import profiles
 from backburner.app.build import App, build
 from backburner.app.clock import Clock
 from backburner.app.machines import build_machines
@@ -117,4 +117,6 @@ async def test_other_processes_reload_on_a_hint_and_survive_a_wrong_file(
 
 
 def test_the_models_are_listed_with_their_use(app: App) -> None:
-    assert models.list_models(app.deps) == [models.ModelUse("demo", chats=True, background=True)]
+    assert profiles.list_models(app.deps) == [
+        profiles.ModelUse("demo", chats=True, background=True)
+    ]

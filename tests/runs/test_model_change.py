@@ -14,7 +14,7 @@ from support.stage.stage import Stage
 
 from backburner.actions import chat, conversations
 from backburner.actions.deps import Limits
-from backburner.actions.models import ModelChoice
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.actions.work.control import TaskChanges

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
-from backburner.actions.models import ModelChoice, forget_session
+from backburner.actions.models.changes import ModelChoice, forget_session
 from backburner.actions.steps import change, save
 from backburner.core import transitions
 from backburner.core.accounts import Act

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 
 import structlog
 
+from backburner import log
 from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
@@ -16,6 +17,7 @@ from backburner.app.machines import Machines, build_machines
 from backburner.app.model_reload import ModelReloader
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
+from backburner.data_folder import LOG_FOLDER
 from backburner.garbage import without_collection
 from backburner.private_file import remove_abandoned
 from backburner.process.confinement import RUNS_AS_ROOT
@@ -64,8 +66,8 @@ def run(
     def announce_and_warn(name: str) -> None:
         starting.close()
         announce(name)
-        if works and settings.commands != "off" and os.geteuid() == 0:
-            _log.warning("server.runs_as_root", hint=RUNS_AS_ROOT)
+        if advice := root_advice(settings, works=works):
+            _log.info("server.runs_as_root", hint=advice)
 
     async def until_stopped(app: App, machines: Machines) -> None:
         if load_settings is None:
@@ -93,10 +95,25 @@ def run(
         else:
             await work(app, announce=announce_and_warn)
 
-    with starting:
+    with closing_log(), starting:
         # Much of the program is imported only now.
         starting.enter_context(without_collection())
+        prepare_data_folder(settings.data)
+        log.open_file(settings.data / LOG_FOLDER, "server" if serves else "worker")
         _run_with_database(settings, machines, invocation.command, until_stopped)
+
+
+def root_advice(settings: Settings, *, works: bool) -> str:
+    """Return why not to run commands of agents as root; empty where none are run so."""
+    return RUNS_AS_ROOT if works and settings.commands != "off" and os.geteuid() == 0 else ""
+
+
+@contextmanager
+def closing_log() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        log.close_file()
 
 
 def _run_with_database(
@@ -105,7 +122,6 @@ def _run_with_database(
     command: str,
     until_stopped: Callable[[App, Machines], Awaitable[None]],
 ) -> None:
-    prepare_data_folder(settings.data)
     # The rest of a backup that was killed, with all conversations.
     remove_abandoned(settings.data / UNNAMED_COPY)
     clock = Clock()
@@ -161,6 +177,7 @@ async def _end_tasks(failure: Exception | None) -> None:
 
 def _force_exit(failure: BaseException | None = None, **stuck: int) -> None:
     _log.error("program.exit_forced", exc_info=failure, **stuck)
+    log.close_file()
     logging.shutdown()
     os._exit(1 if failure else 0)
 

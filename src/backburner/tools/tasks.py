@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backburner.actions.deps import Deps
-from backburner.actions.models import ModelChoice
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks

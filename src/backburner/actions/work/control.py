@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from backburner.actions import active_limit, create, lookup, schedules, steps
 from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
-from backburner.actions.models import ModelChoice, forget_session
+from backburner.actions.models.changes import ModelChoice, forget_session
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import Change

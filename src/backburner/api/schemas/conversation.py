@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
-from backburner.actions.models import ModelChoice
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example

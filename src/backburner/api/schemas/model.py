@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from backburner.actions.models import ModelUse
+from backburner.actions.models.profiles import ModelUse
 from backburner.api.schemas.base import example
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
-from backburner.actions.models import ModelChoice
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.schedules import Timing
 from backburner.actions.work.control import TaskChanges
 from backburner.actions.work.preview import TaskPreview

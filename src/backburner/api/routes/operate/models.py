@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from backburner.actions import models
+from backburner.actions.models import profiles
 from backburner.api.http.auth import Operator, Reader
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/api/models", tags=["models"])
 @router.get("", summary="List models")
 async def list_models(deps: AppDeps, _: Reader) -> PageOut[ModelOut]:
     """List the profiles, and which kinds of conversation use each by default."""
-    return PageOut(items=[ModelOut.of(model) for model in models.list_models(deps)], next=None)
+    return PageOut(items=[ModelOut.of(model) for model in profiles.list_models(deps)], next=None)
 
 
 @router.post("/reload", summary="Reload models", responses=error_responses(*BODY_ERRORS, 409))
@@ -24,5 +24,5 @@ async def reload_models(deps: AppDeps, caller: Operator) -> PageOut[ModelOut]:
 
     Runs in progress keep their model. If the settings are invalid, nothing changes.
     """
-    items = await models.reload(deps, caller.user)
+    items = await profiles.reload(deps, caller.user)
     return PageOut(items=[ModelOut.of(model) for model in items], next=None)
