@@ -49,7 +49,6 @@ PENDING = frozenset(
     B-chat-anywhere
     C-agents
     C-long
-    Z-cli-whole
     Z-elicit
     Z-import
     Z-attach

@@ -34,6 +34,15 @@ class ReplyGoesOn(BackburnerError):
     help="Conversation to continue: its title, its id, or the start of it. Default: a new one.",
 )
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the last one.")
+@click.option(
+    "--model", metavar="NAME", help="Model of this reply only. The conversation keeps its own."
+)
+@click.option(
+    "--replace",
+    "is_replacement",
+    is_flag=True,
+    help="Replace your last message, and remove everything after it; does not wait for the reply.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait for the reply.")
 @json_option
 @with_server
@@ -45,6 +54,7 @@ def say(
     is_continued: bool,
     no_wait: bool,
     as_json: bool,
+    **special: Any,
 ) -> None:
     """Send a message and print the reply.
 
@@ -52,14 +62,19 @@ def say(
     """
     if is_continued and conversation is not None:
         raise click.UsageError("Pass either --in or --continue.")
+    is_replacement, model = special["is_replacement"], special["model"]
+    if is_replacement and not is_continued and conversation is None:
+        raise click.UsageError("With --replace, pass --in or --continue.")
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
     # Before a conversation is created for it.
     check_chat_message(content)
     found = _find_last(server) if is_continued else conversation
     conversation_id = _find_or_create(server, found)
     path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
-    if no_wait:
-        message = server.post(path, body)
+    if model is not None:
+        body["profile"] = model
+    if no_wait or is_replacement:
+        message = server.put(f"{path}/last", body) if is_replacement else server.post(path, body)
         result = {"conversation_id": conversation_id, "message": message}
         _print_end(result, conversation_id, as_json=as_json)
         return

@@ -1,0 +1,1 @@
+"""Commands for the work of a conversation."""
