@@ -19,6 +19,8 @@ PREFIX = "BACKBURNER_"
 SETTINGS_FILE = "backburner.toml"
 #: Written by each `backburner up`: the address and a token for the command line of this machine.
 CLIENT_FILE = "client.toml"
+#: The folder of log files.
+LOG_FOLDER = "log"
 
 
 def find_data_folder(**options: Any) -> Path:

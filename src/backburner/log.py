@@ -1,4 +1,4 @@
-"""Log set-up: one line per event on stderr, with secrets redacted.
+"""Log set-up: one line per event on stderr and in a file, with secrets redacted.
 
 Secrets are redacted by value, wherever they appear: in a field, a text or a traceback.
 """
@@ -6,35 +6,44 @@ Secrets are redacted by value, wherever they appear: in a field, a text or a tra
 import json
 import logging
 import os
+import queue
 import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Any, Literal
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from backburner.log_file import RotatingLogFile
 from backburner.private_file import write_private_file
 
 #: Shorter values appear in ordinary text too often to be redacted.
 MIN_SECRET_CHARS = 6
 REPLACEMENT = "[secret]"
+#: Lines that wait for the disk; further ones are not written to the file.
+MAX_PENDING_LINES = 10_000
 
 
 class Redactor:
     """Replaces registered values wherever they appear; a structlog processor."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        values = set[str]()
+        self._values = set[str]()
+        self.add(secrets)
+
+    def add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
             if len(secret) >= MIN_SECRET_CHARS:
                 # Error messages often quote a value as Python or JSON writes it.
-                values |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
+                self._values |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
         # Longest first: one secret may be part of another.
-        longest_first = sorted(values, key=len, reverse=True)
+        longest_first = sorted(self._values, key=len, reverse=True)
         alternatives = "|".join(re.escape(secret) for secret in longest_first)
         self._pattern = re.compile(alternatives) if alternatives else None
 
@@ -66,9 +75,31 @@ _LIBRARIES = ("alembic", "mcp", "httpx", "httpx2", "httpcore", "httpcore2", "ope
 _redactor = Redactor()
 
 
-def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str] = ()) -> None:
-    """Send every log line of this process through one handler on stderr."""
-    global _redactor  # noqa: PLW0603 (logging is per process, and so is this)
+@dataclass(slots=True)
+class _LogFile:
+    """What a file needs to become part of the log, and the thread that writes it."""
+
+    formatter: logging.Formatter
+    handler: logging.Handler | None = None
+    listener: QueueListener | None = None
+
+
+_file: _LogFile | None = None
+
+
+def set_up(
+    *,
+    level: str,
+    style: Literal["text", "json"],
+    secrets: Iterable[str] = (),
+    shown_level: str | None = None,
+) -> None:
+    """Send every log line of this process through one handler on stderr.
+
+    `shown_level` is for stderr, if a file gets more.
+    """
+    global _redactor, _file  # noqa: PLW0603 (logging is per process, and so are these)
+    close_file()
     _redactor = Redactor(secrets)
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -83,12 +114,55 @@ def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str]
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_formatter(style, shared))
+    handler.setLevel((shown_level or level).upper())
+    handler.setFormatter(_formatter(style, shared, colors=os.isatty(2)))
+    _file = _LogFile(_formatter(style, shared, colors=False))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(capture=True)
     # A line that cannot be formatted would be printed to stderr with all its arguments.
     logging.raiseExceptions = False
     _quieten(level)
+
+
+def open_file(folder: Path, name: str) -> None:
+    """Write the log to a file as well; a thread does it, so that a slow disk delays nothing.
+
+    A file that cannot be written is given up silently: stderr has the same lines.
+    """
+    if _file is None or _file.handler is not None:
+        return
+    try:
+        file = RotatingLogFile(folder, name)
+    except OSError:
+        return
+    file.setFormatter(_file.formatter)
+    pending = queue.Queue[Any](MAX_PENDING_LINES)
+    _file.handler = _WholeRecords(pending)
+    _file.listener = QueueListener(pending, file)
+    logging.getLogger().addHandler(_file.handler)
+    _file.listener.start()
+
+
+def close_file() -> None:
+    """Write what is pending, and close the file."""
+    if _file is None or _file.handler is None or _file.listener is None:
+        return
+    logging.getLogger().removeHandler(_file.handler)
+    _file.listener.stop()
+    for handler in _file.listener.handlers:
+        handler.close()
+    _file.handler = _file.listener = None
+
+
+class _WholeRecords(QueueHandler):
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        # Formatted in the thread: the record does not leave the process.
+        return record
+
+
+def add_secrets(secrets: Iterable[str]) -> None:
+    """Redact further values from now on; those known before stay secret."""
+    _redactor.add(secrets)
 
 
 def clean(text: str) -> str:
@@ -103,12 +177,14 @@ def save_traceback(error: BaseException, folder: Path) -> Path:
     return path
 
 
-def _formatter(style: Literal["text", "json"], shared: list[Processor]) -> logging.Formatter:
+def _formatter(
+    style: Literal["text", "json"], shared: list[Processor], *, colors: bool
+) -> logging.Formatter:
     renderer: Processor = (
         structlog.processors.JSONRenderer()
         if style == "json"
         else structlog.dev.ConsoleRenderer(
-            colors=os.isatty(2), exception_formatter=structlog.dev.plain_traceback
+            colors=colors, exception_formatter=structlog.dev.plain_traceback
         )
     )
     return structlog.stdlib.ProcessorFormatter(

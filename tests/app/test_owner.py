@@ -1,6 +1,7 @@
 """The owner: sign-in links, the token of the command line, and other machines."""
 
 import asyncio
+import os
 import signal
 import stat
 import tomllib
@@ -12,6 +13,7 @@ import httpx2
 import pytest
 from support.people import people
 from support.programs.programs import Running, Start
+from support.requirements import requirement
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
@@ -129,3 +131,14 @@ def test_up_refuses_other_machines_until_it_is_safe(
     (line,) = ended.err
     assert reason in line
     assert "127.0.0.1" in line
+
+
+@requirement("Z-zone")
+def test_the_first_start_takes_the_zone_of_the_terminal(start: Start, tmp_path: Path) -> None:
+    berlin = {**os.environ, "TZ": "Europe/Berlin"}
+    address = start("up", "--port", "0", "--data", tmp_path, env=berlin).wait_until_ready()
+    token = tomllib.loads((tmp_path / "client.toml").read_text())["token"]
+
+    me = httpx2.get(f"{address}/api/me", headers={"authorization": f"Bearer {token}"}).json()
+
+    assert (me["zone"], me["zone_source"]) == ("Europe/Berlin", "terminal")

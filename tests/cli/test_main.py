@@ -19,6 +19,7 @@ pytestmark = pytest.mark.starts
 ONE_VALUE = {
     *("mcp", "export", "erase", "db backup", "memories forget", "grants revoke"),
     *("discovery on", "discovery off", "discovery status", "token create", "token revoke"),
+    *("conversations delete", "tasks delete", "sessions end", "user password"),
     *("user add", "user invite", "user uninvite", "user reset", "user disable", "user link"),
 }
 HEAVY = ("fastapi", "pydantic", "sqlalchemy", "structlog", "uvicorn")

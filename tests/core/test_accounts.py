@@ -12,6 +12,7 @@ from backburner.core.accounts import (
     CredentialKind,
     Role,
     Scope,
+    ZoneSource,
     check_new_token,
     network_of,
     role_of,
@@ -124,3 +125,10 @@ def test_the_digest_of_a_secret_does_not_reveal_it() -> None:
 )
 def test_all_addresses_of_a_subscriber_are_one_network(address: str, place: str) -> None:
     assert network_of(address) == place
+
+
+def test_a_zone_is_replaced_by_one_of_the_same_source_or_of_a_nearer_one() -> None:
+    nearest_last = [ZoneSource.NONE, ZoneSource.TERMINAL, ZoneSource.BROWSER, ZoneSource.USER]
+    for number, source in enumerate(nearest_last):
+        replaced = [before for before in nearest_last if source.may_replace(before)]
+        assert replaced == nearest_last[: number + 1]

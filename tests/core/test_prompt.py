@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +18,15 @@ from support.stage.make import NOON, OTHER
 
 from backburner.core import conversation as conversations
 from backburner.core import question as questions
-from backburner.core.conversation import Conversation, Kind, Message, MessageRole, Source, State
+from backburner.core.conversation import (
+    Conversation,
+    Kind,
+    Message,
+    MessageRole,
+    Session,
+    Source,
+    State,
+)
 from backburner.core.errors import BadOutcome
 from backburner.core.ids import MessageId
 from backburner.core.outcome import VERDICTS
@@ -472,3 +481,26 @@ def test_the_folder_of_an_agent_is_described_with_what_its_user_has_accepted() -
 def test_facts_about_work_stand_before_a_reply_where_there_are_any() -> None:
     assert prepend_work("", "Answer.") == "Answer."
     assert prepend_work("- Facts.", "Answer.") == (f"# {WORK_TITLE}\n- Facts.\n\nAnswer.")
+
+
+def test_a_session_learns_the_messages_that_another_model_replied_to() -> None:
+    before = make.message("Before.", id=MessageId("m_1"), created_at=NOON)
+    missed = make.message("Missed.", id=MessageId("m_2"), created_at=NOON + timedelta(minutes=1))
+    session = Session("claude", "s1", missed_since=NOON + timedelta(minutes=1))
+
+    def reply(session: Session | None, *, fresh: bool = False) -> str:
+        return for_reply(
+            make.conversation(session=session),
+            recent=[before, missed],
+            items=[],
+            done_before=[],
+            now=NOON,
+            zone="UTC",
+            fresh=fresh,
+        )
+
+    assert "Missed." in reply(session)
+    assert "Before." not in reply(session)
+    assert "Missed." not in reply(Session("claude", "s1"))
+    assert "Missed." not in reply(None)
+    assert reply(session, fresh=True) == reply(None, fresh=True)

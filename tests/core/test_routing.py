@@ -8,7 +8,9 @@ from support.stage import make
 
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
-from backburner.core.routing import NO_ROUTES, Routes, assign, choose, escalate
+from backburner.core.ids import ItemId
+from backburner.core.routing import NO_ROUTES, Routes, assign, choose, escalate, requested_for
+from backburner.core.run import Item, ItemKind, RunKind
 
 ROUTES = Routes(names=("claude", "local", "demo"), chat="claude", background="local")
 BACKGROUND = (Kind.TASK, Kind.JOB, Kind.DISCOVERY)
@@ -72,3 +74,27 @@ def test_equal_profiles_for_chat_and_background_have_no_fallback() -> None:
     assert escalate(same, born(Kind.TASK, same), escalated=False) is None
     assert escalate(none, born(Kind.TASK, none), escalated=False) is None
     assert escalate(ROUTES, born(Kind.TASK, none), escalated=False) is None
+
+
+def message_item(number: int, **content: str) -> Item:
+    return Item(
+        id=ItemId(f"i_{number}"),
+        kind=ItemKind.MESSAGE,
+        run_kind=RunKind.REPLY,
+        content={"text": "Hello.", **content},
+        arrived_at=make.NOON,
+    )
+
+
+@requirement("Z-model-change")
+def test_of_several_messages_the_last_that_asks_for_a_profile_counts() -> None:
+    plain, local, demo = (
+        message_item(1),
+        message_item(2, profile="local"),
+        message_item(3, profile="demo"),
+    )
+
+    assert requested_for([]) is None
+    assert requested_for([plain]) is None
+    assert requested_for([local, plain]) == "local"
+    assert requested_for([local, demo]) == "demo"

@@ -17,7 +17,7 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.runs.prepare import SESSION_LOST, SESSION_RENEWED
+from backburner.runs.prepare import SESSION_LOST, SESSION_OF_OTHER_MODEL, SESSION_RENEWED
 from backburner.runs.stopping import StopReason
 from backburner.store import tables
 
@@ -127,7 +127,7 @@ async def test_the_session_of_another_model_is_not_gone_on_with(stage: Stage) ->
     await stage.work()
 
     assert stage.engine.requests[1].session_id is None
-    assert stage.said(chat)[-2:] == [SESSION_LOST, "Hello."]
+    assert stage.said(chat)[-2:] == [SESSION_OF_OTHER_MODEL, "Hello."]
 
 
 @requirement("A-session-expired")

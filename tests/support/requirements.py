@@ -46,9 +46,6 @@ PENDING = frozenset(
     B-chat-anywhere
     C-agents
     C-long
-    Z-model-change
-    Z-zone
-    Z-cli-whole
     Z-elicit
     Z-import
     Z-attach

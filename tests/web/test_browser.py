@@ -1,6 +1,7 @@
 """The pages in a real browser, with a real server: signing in, theft of the cookie, downloads."""
 
 import json
+import tomllib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import httpx2
 import pytest
 from support.browser.browsing import Browser, BrowserContext, Page, browsing, expect, person
 from support.programs.programs import Start, starter
+from support.requirements import requirement
 from support.servers.web import answer, web
 
 from backburner.api.http.auth import SESSION_COOKIE, SESSION_HEADER
@@ -213,3 +215,14 @@ async def request_statuses(server: Server, headers: dict[str, str]) -> list[int]
         read = await client.get("/api/me")
         created = await client.post("/api/tokens", json={"name": "mine", "scopes": ["read"]})
         return [read.status_code, created.status_code]
+
+
+@requirement("Z-zone")
+async def test_a_sign_in_takes_the_zone_of_the_browser(server: Server, browser: Browser) -> None:
+    async with person(browser, timezone_id="Asia/Tokyo") as user:
+        await sign_in(user, server.make_link())
+    token = tomllib.loads((server.data / "client.toml").read_text())["token"]
+    bearer = {"authorization": f"Bearer {token}"}
+    me = httpx2.get(f"{server.address}/api/me", headers=bearer).json()
+
+    assert (me["zone"], me["zone_source"]) == ("Asia/Tokyo", "browser")

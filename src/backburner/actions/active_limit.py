@@ -32,7 +32,7 @@ def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | Non
 
     The caller holds the user lock.
     """
-    is_new = before is None or before.schedule != after.schedule
+    is_new = before is None or before.schedule != after.schedule or before.profile != after.profile
     if is_new and after.schedule is not None and deps.can_be_injected(after.profile):
         check_frequency(after.schedule, deps.limits.min_interval)
     if not views.counts_as_active(after) or (before is not None and views.counts_as_active(before)):

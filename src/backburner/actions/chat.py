@@ -78,13 +78,23 @@ async def start(deps: Deps, user: UserId, new: NewChat | None = None) -> Convers
     return await deps.store.transact(work)
 
 
-async def send(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> SentMessage:
-    """Store a message; the reply follows later."""
+async def send(
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    text: str,
+    *,
+    profile: str | None = None,
+) -> SentMessage:
+    """Store a message; the reply follows later, under `profile` if one is given."""
     message_id = new_message_id()
+    _check_profile(deps, profile)
 
     def work(tx: Tx) -> SentMessage:
         conversation = tx.conversations.lock(user, conversation_id)
-        step = transitions.receive_message(conversation, text, message_id=message_id, now=tx.now)
+        step = transitions.receive_message(
+            conversation, text, message_id=message_id, now=tx.now, profile=profile
+        )
         save(tx, step)
         return _sent_message(tx, step, message_id, text)
 
@@ -129,10 +139,16 @@ async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> Non
 
 
 async def edit_last(
-    deps: Deps, user: UserId, conversation_id: ConversationId, text: str
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    text: str,
+    *,
+    profile: str | None = None,
 ) -> SentMessage:
     """Replace the user's last message; everything after it is removed with it."""
     check_message(text)
+    _check_profile(deps, profile)
     message_id = new_message_id()
 
     def work(tx: Tx) -> SentMessage:
@@ -147,11 +163,18 @@ async def edit_last(
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
-        step = transitions.receive_message(fresh, text, message_id=message_id, now=tx.now)
+        step = transitions.receive_message(
+            fresh, text, message_id=message_id, now=tx.now, profile=profile
+        )
         save(tx, step)
         return _sent_message(tx, step, message_id, text)
 
     return await deps.store.transact(work)
+
+
+def _check_profile(deps: Deps, profile: str | None) -> None:
+    if profile is not None:
+        routing.require(deps.routes, profile)
 
 
 def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:

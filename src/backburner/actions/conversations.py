@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backburner.actions import steps
+from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
+from backburner.actions.models.changes import ModelChoice, forget_session
 from backburner.actions.steps import change, save
 from backburner.core import transitions
+from backburner.core.accounts import Act
 from backburner.core.conversation import Conversation, Notify, OnRepeatedFailure
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.transitions import FollowerEvent, Step
@@ -21,8 +23,9 @@ async def update(
     title: str | None = None,
     notify: Notify | None = None,
     on_repeated_failure: OnRepeatedFailure | None = None,
+    model: ModelChoice | None = None,
 ) -> Conversation:
-    """Change the title, the notification setting, or what repeated failures lead to."""
+    """Change the title, when its user is told, what repeated failures lead to, or the model."""
 
     def transition(before: Conversation, tx: Tx) -> Step:
         after = before if title is None else transitions.rename(before, title).conversation
@@ -31,9 +34,13 @@ async def update(
             notify=notify or before.notify,
             on_repeated_failure=on_repeated_failure or before.on_repeated_failure,
         )
-        return transitions.apply_change(before, after, now=tx.now)
+        if model is not None:
+            after = transitions.with_model(after, deps.routes, model.profile)
+            forget_session(tx, before, after)
+        step = transitions.apply_change(before, after, now=tx.now)
+        return replace(step, messages=(*step.messages, *transitions.model_note(before, after)))
 
-    return await change(deps, user, conversation_id, transition)
+    return await active_limit.change(deps, user, conversation_id, transition)
 
 
 async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
@@ -79,6 +86,16 @@ async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> C
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:
     """Pause or resume all background work of one user, or of all users."""
     await deps.store.transact(lambda tx: tx.users.pause_everything(user, paused=paused))
+
+
+async def pause_everyone(deps: Deps, actor: UserId, *, paused: bool) -> None:
+    """Pause or resume the background work of all users, and record who did it."""
+
+    def work(tx: Tx) -> None:
+        tx.users.pause_everything(None, paused=paused)
+        tx.audit.record(Act.EVERYONE_PAUSED if paused else Act.EVERYONE_RESUMED, actor=actor)
+
+    await deps.store.transact(work)
 
 
 def _stop_children(

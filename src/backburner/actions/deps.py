@@ -100,6 +100,10 @@ async def no_copy() -> IO[bytes]:
     raise Conflict("This database cannot be copied from here.")
 
 
+async def no_reload() -> bool:
+    raise Conflict("This server cannot reload its models.", hint="Restart it.")
+
+
 class NoDrafts:
     """For processes without listeners."""
 
@@ -123,8 +127,10 @@ def no_price(_model: str) -> Price | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Deps:
+    """Shared by all parts of a process. Only `app` changes it, when models are reloaded."""
+
     store: Store
     #: None: this process polls.
     bus: Bus | None = None
@@ -161,6 +167,8 @@ class Deps:
     ] = no_interrupted_commands
     #: Splits a command line into its steps; None: lines are shown as they are.
     read_line: Callable[[str], tuple[LineStep, ...]] | None = None
+    #: Reads the profiles again and puts them in place; False: nothing has changed.
+    reload_models: Callable[[], Awaitable[bool]] = no_reload
     #: Copies the database to a file that is deleted when closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
 

@@ -38,6 +38,7 @@ from backburner.api.routes import (
     tokens,
     users,
 )
+from backburner.api.routes.operate import models, pause_all
 from backburner.api.routes.work import folders
 from backburner.live.feed import Feed
 
@@ -61,6 +62,8 @@ ROUTERS = (
     events.router,
     downloads.router,
     folders.router,
+    models.router,
+    pause_all.router,
 )
 #: Shorter than the minute or so after which proxies close idle connections.
 HEARTBEAT_INTERVAL = timedelta(seconds=15)

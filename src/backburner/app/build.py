@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -103,7 +103,7 @@ def build(
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
     # Tools call actions, and the actions of a run need the tools.
-    deps = replace(deps, toolbox=Tools(deps, machines.workspace))
+    deps.toolbox = Tools(deps, machines.workspace)
     return App(
         settings=settings,
         clock=clock,
@@ -115,13 +115,6 @@ def build(
 
 
 def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) -> Worker:
-    seats = Seats(
-        total=settings.concurrency,
-        per_profile=machines.seats,
-        default_profile=machines.default_profile,
-        has_room=machines.has_room,
-        chat_only=not settings.enabled,
-    )
     pace = Pace(
         poll=settings.poll_interval,
         batch=settings.batch,
@@ -132,4 +125,14 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
         drain=settings.drain,
         delivery_lease=settings.delivery_lease,
     )
-    return Worker(deps, bus, seats=seats, pace=pace)
+    return Worker(deps, bus, seats=make_seats(settings, machines), pace=pace)
+
+
+def make_seats(settings: Settings, machines: Machines) -> Seats:
+    return Seats(
+        total=settings.concurrency,
+        per_profile=machines.seats,
+        default_profile=machines.default_profile,
+        has_room=machines.has_room,
+        chat_only=not settings.enabled,
+    )

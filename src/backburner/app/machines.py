@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backburner.actions.deps import no_repository
@@ -74,21 +74,44 @@ def build_machines(settings: Settings, command: str) -> Machines:
     `command` is how the user calls this program.
     """
     _check_secrets_hidden(settings)
-    profiles = settings.profiles.values()
-    engines = {profile.name: build_engine(profile, settings, command) for profile in profiles}
     shell = _shell(settings)
-    claude = {profile.name for profile in profiles if profile.engine == "claude"}
-    return Machines(
+    machines = Machines(
+        workspace=_workspaces(settings, shell), repository=_repositories(settings, shell)
+    )
+    engines = {
+        profile.name: build_engine(profile, settings, command)
+        for profile in settings.profiles.values()
+    }
+    return replace(_with_engines(machines, engines, settings), close=closer(engines.values()))
+
+
+def rebuild_engines(
+    machines: Machines, before: Settings, after: Settings, command: str
+) -> Machines:
+    """Build an engine for each profile that is new or has changed; the others are kept."""
+    engines = {
+        name: machines.engines[name]
+        if name in machines.engines and before.profiles.get(name) == profile
+        else build_engine(profile, after, command)
+        for name, profile in after.profiles.items()
+    }
+    return _with_engines(machines, engines, after)
+
+
+def _with_engines(
+    machines: Machines, engines: Mapping[str, Engine], settings: Settings
+) -> Machines:
+    profiles = settings.profiles.values()
+    claude = frozenset(profile.name for profile in profiles if profile.engine == "claude")
+    return replace(
+        machines,
         engines=engines,
         default_profile=settings.routes.chat,
         seats=settings.seats,
         has_room=lambda name, runs: name not in claude or _has_room(engines[name], runs),
         routes=settings.routes,
         injection_proof=frozenset(profile.name for profile in profiles if profile.engine == "demo"),
-        claude=frozenset(claude),
-        workspace=_workspaces(settings, shell),
-        repository=_repositories(settings, shell),
-        close=closer(engines.values()),
+        claude=claude,
     )
 
 

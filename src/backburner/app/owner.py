@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from backburner.actions.accounts import credentials, sign_in, users
+from backburner.actions.accounts import credentials, profile, sign_in, users
 from backburner.actions.accounts.credentials import IssuedCredential
 from backburner.actions.deps import Deps
 from backburner.app.build import App
 from backburner.app.clock import Clock
+from backburner.app.local_zone import find_local_zone
 from backburner.app.machines import NoTools
 from backburner.app.urls import server_url
-from backburner.core.accounts import ON_THE_SERVER, User
+from backburner.core.accounts import ON_THE_SERVER, User, ZoneSource
 from backburner.core.errors import BadSetting, NotFound
 from backburner.core.ids import UserId
 from backburner.data_folder import CLIENT_FILE
@@ -45,6 +46,9 @@ async def check_open(app: App) -> None:
 async def welcome(app: App, address: str) -> str | None:
     """Create the owner if needed; return a sign-in link while the owner has no password."""
     owner = await users.ensure_owner(app.deps)
+    zone = await asyncio.to_thread(find_local_zone)
+    if owner is not None and zone is not None:
+        await profile.note_zone(app.deps, owner.id, zone, ZoneSource.TERMINAL)
     path = app.settings.data / CLIENT_FILE
     if (
         owner is not None

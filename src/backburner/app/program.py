@@ -3,17 +3,21 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
 
 import structlog
 
+from backburner import log
 from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
 from backburner.app.machines import Machines, build_machines
+from backburner.app.model_reload import ModelReloader
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
+from backburner.data_folder import LOG_FOLDER
 from backburner.garbage import without_collection
 from backburner.private_file import remove_abandoned
 from backburner.process.confinement import RUNS_AS_ROOT
@@ -28,6 +32,19 @@ EXIT_GRACE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """How this program was started."""
+
+    #: How the user calls it.
+    command: str = "backburner"
+    #: Reads the settings again, with the same options; None: models are not reloaded.
+    load_settings: Callable[[], Settings] | None = None
+
+
+DEFAULT_INVOCATION = Invocation()
+
+
 def run(
     settings: Settings,
     *,
@@ -36,23 +53,36 @@ def run(
     serves: bool = True,
     works: bool = True,
     machines: Machines | None = None,
-    command: str = "backburner",
+    invocation: Invocation = DEFAULT_INVOCATION,
 ) -> None:
     """Run a server, a worker or both until SIGINT or SIGTERM.
 
     `announce` is called when it is ready, with the address of the server, or the name of the
     worker if there is no server. `welcome` is called with a sign-in link while the owner has no
-    password. `command` is how the user calls this program.
+    password.
     """
-    starting = ExitStack()
+    starting, load_settings = ExitStack(), invocation.load_settings
 
     def announce_and_warn(name: str) -> None:
         starting.close()
         announce(name)
-        if works and settings.commands != "off" and os.geteuid() == 0:
-            _log.warning("server.runs_as_root", hint=RUNS_AS_ROOT)
+        if advice := root_advice(settings, works=works):
+            _log.info("server.runs_as_root", hint=advice)
 
-    async def until_stopped(app: App) -> None:
+    async def until_stopped(app: App, machines: Machines) -> None:
+        if load_settings is None:
+            await serve_or_work(app)
+            return
+        reloader = ModelReloader(app, machines, load_settings, invocation.command)
+        app.deps.reload_models = reloader.reload
+        following = asyncio.create_task(reloader.follow_hints())
+        try:
+            await serve_or_work(app)
+        finally:
+            following.cancel()
+            await reloader.close()
+
+    async def serve_or_work(app: App) -> None:
         if serves:
             # Not above: a worker does without the web framework, which takes long to import.
             from backburner.app.server import serve  # noqa: PLC0415
@@ -65,19 +95,33 @@ def run(
         else:
             await work(app, announce=announce_and_warn)
 
-    with starting:
+    with closing_log(), starting:
         # Much of the program is imported only now.
         starting.enter_context(without_collection())
-        _run_with_database(settings, machines, command, until_stopped)
+        prepare_data_folder(settings.data)
+        log.open_file(settings.data / LOG_FOLDER, "server" if serves else "worker")
+        _run_with_database(settings, machines, invocation.command, until_stopped)
+
+
+def root_advice(settings: Settings, *, works: bool) -> str:
+    """Return why not to run commands of agents as root; empty where none are run so."""
+    return RUNS_AS_ROOT if works and settings.commands != "off" and os.geteuid() == 0 else ""
+
+
+@contextmanager
+def closing_log() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        log.close_file()
 
 
 def _run_with_database(
     settings: Settings,
     machines: Machines | None,
     command: str,
-    until_stopped: Callable[[App], Awaitable[None]],
+    until_stopped: Callable[[App, Machines], Awaitable[None]],
 ) -> None:
-    prepare_data_folder(settings.data)
     # The rest of a backup that was killed, with all conversations.
     remove_abandoned(settings.data / UNNAMED_COPY)
     clock = Clock()
@@ -101,7 +145,7 @@ async def _run(
     clock: Clock,
     database: Database,
     machines: Machines,
-    until_stopped: Callable[[App], Awaitable[None]],
+    until_stopped: Callable[[App, Machines], Awaitable[None]],
 ) -> None:
     failure: Exception | None = None
     try:
@@ -113,7 +157,7 @@ async def _run(
             if isinstance(bus, LocalBus):
                 # No other process has this database open, so all leases are from before.
                 await app.worker.rescuer.rescue_all()
-            await until_stopped(app)
+            await until_stopped(app, machines)
     except Exception as error:
         failure = error
         raise
@@ -133,6 +177,7 @@ async def _end_tasks(failure: Exception | None) -> None:
 
 def _force_exit(failure: BaseException | None = None, **stuck: int) -> None:
     _log.error("program.exit_forced", exc_info=failure, **stuck)
+    log.close_file()
     logging.shutdown()
     os._exit(1 if failure else 0)
 

@@ -1,5 +1,6 @@
 """The frame around `up`, `serve` and `worker`: load settings, log, run until stopped."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -8,7 +9,7 @@ from traceback import format_exception
 import click
 
 from backburner import log
-from backburner.app.program import run
+from backburner.app.program import Invocation, root_advice, run
 from backburner.cli.command_name import command_name
 from backburner.cli.main import describe_bug
 from backburner.cli.output import print_line
@@ -34,11 +35,21 @@ def run_until_stopped(
     if needs_postgres and settings.database.get_secret_value().startswith("sqlite"):
         hint = "Set database_url, or use `backburner up`, which runs both in one process."
         raise BadSetting(needs_postgres, hint=hint)
-    log.set_up(level=settings.log_level, style=settings.log_format, secrets=settings.secrets())
+    shown_level = _shown_level(settings)
+    # Otherwise a line of the log says so.
+    advice = root_advice(settings, works=works) if shown_level in ("warning", "error") else ""
+    log.set_up(
+        level=settings.log_level,
+        style=settings.log_format,
+        secrets=settings.secrets(),
+        shown_level=shown_level,
+    )
 
     def announce(name: str) -> None:
         for line in banner(settings, name):
             print_line(line)
+        if advice:
+            click.echo(advice, err=True)
 
     def welcome(link: str) -> None:
         print_line(f"Sign in (once, within 15 minutes): {link}")
@@ -51,9 +62,15 @@ def run_until_stopped(
             welcome=welcome,
             serves=serves,
             works=works,
-            command=command_name(),
+            invocation=Invocation(command=command_name(), load_settings=lambda: load(**options)),
         )
     print_line("Stopped.")
+
+
+def _shown_level(settings: Settings) -> str:
+    """Show only warnings in a terminal, unless a level was asked for; the file has the rest."""
+    is_asked_for = "log_level" in settings.model_fields_set
+    return settings.log_level if is_asked_for or not sys.stderr.isatty() else "warning"
 
 
 @contextmanager

@@ -16,6 +16,19 @@ class Role(StrEnum):
     OPERATOR = "operator"  #: Manages accounts and settings; cannot read users' conversations.
 
 
+class ZoneSource(StrEnum):
+    """Where the time zone of a user comes from."""
+
+    NONE = "none"  #: Nobody has said; UTC is used.
+    TERMINAL = "terminal"
+    BROWSER = "browser"  #: Nearer to the user than the machine of the server.
+    USER = "user"  #: They set it themselves.
+
+    def may_replace(self, before: "ZoneSource") -> bool:
+        order = list(ZoneSource)
+        return order.index(self) >= order.index(before)
+
+
 class Scope(StrEnum):
     """A permission of a credential; none implies another."""
 
@@ -209,6 +222,9 @@ class Act(StrEnum):
     INVITATION_REVOKED = "invitation_revoked"
     INVITATION_ACCEPTED = "invitation_accepted"
     BACKUP_MADE = "backup_made"
+    MODELS_RELOADED = "models_reloaded"
+    EVERYONE_PAUSED = "everyone_paused"  #: All background work of all users.
+    EVERYONE_RESUMED = "everyone_resumed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

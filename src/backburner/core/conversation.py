@@ -111,6 +111,8 @@ class Session:
     id: str
     #: Its approximate length, without system prompt and tools.
     tokens: int = 0
+    #: It does not contain the messages since then: another profile replied to them.
+    missed_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ A profile is a named model configuration. Chats use one; tasks, jobs and discove
 often a local model that costs nothing.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
+from backburner.core.run import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +30,43 @@ NO_ROUTES = Routes()
 def choose(routes: Routes, kind: Kind, requested: str | None = None) -> str:
     """Choose the profile of a new conversation: the requested one, or the default for its kind."""
     if requested is not None:
-        if requested not in routes.names:
-            names = ", ".join(routes.names) or "none"
-            raise BadRequest(f"There is no profile {requested!r}.", hint=f"Available: {names}.")
-        return requested
+        return require(routes, requested)
     if kind is Kind.CHAT or routes.background is None:
         return routes.chat
     return routes.background
 
 
+def require(routes: Routes, name: str) -> str:
+    """Refuse the name of a profile that does not exist."""
+    if name not in routes.names:
+        names = ", ".join(routes.names) or "none"
+        raise BadRequest(f"There is no profile {name!r}.", hint=f"Available: {names}.")
+    return name
+
+
 def assign(conversation: Conversation, routes: Routes) -> Conversation:
-    """Set the profile of a new conversation, which keeps it."""
+    """Set the profile of a conversation, which keeps it until the user changes it."""
     profile = choose(routes, conversation.kind, conversation.requested_profile)
     return replace(conversation, profile=profile)
+
+
+def requested_for(items: Iterable[Item]) -> str | None:
+    """Return the profile that messages ask for, for their reply only; the last one counts."""
+    names = [item.content["profile"] for item in items if item.content.get("profile")]
+    return str(names[-1]) if names else None
+
+
+def profile_after_demo(
+    conversation: Conversation, routes: Routes, demos: Collection[str]
+) -> str | None:
+    """Return the profile of work that began with the demo, once a model is set up; else None.
+
+    A user who asked for the demo by name keeps it.
+    """
+    if conversation.requested_profile is not None or conversation.profile not in demos:
+        return None
+    profile = choose(routes, conversation.kind)
+    return None if profile in demos else profile
 
 
 def escalate(routes: Routes, conversation: Conversation, *, escalated: bool) -> str | None:

@@ -15,6 +15,7 @@ from backburner.core.accounts import (
     Role,
     Scope,
     User,
+    ZoneSource,
 )
 from backburner.core.conversation import Use
 from backburner.core.ids import ConversationId, UserId
@@ -31,6 +32,7 @@ class UserState:
     paused: bool
     #: When it was last resumed, by the user or for all users.
     resumed_at: datetime | None = None
+    zone_source: ZoneSource = ZoneSource.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +218,4 @@ class Users(Protocol):
     def load(self, user: UserId) -> UserState: ...
     def lock(self, user: UserId) -> UserState: ...
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
-    def set_zone(self, user: UserId, zone: str) -> None: ...
+    def set_zone(self, user: UserId, zone: str, source: ZoneSource = ZoneSource.USER) -> None: ...

@@ -20,6 +20,7 @@ class HintKind(StrEnum):
     USER_WAITING = "person"  #: Background runs in this conversation have to yield.
     CANCEL = "cancel"  #: Runs are to stop.
     CHANGED = "changed"  #: There are new changes in the log.
+    MODELS = "models"  #: Profiles are to be read again.
     EVERYTHING = "everything"  #: Hints may have been lost: act on every kind.
 
 

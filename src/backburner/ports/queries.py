@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
+from backburner.core.accounts import ZoneSource
 from backburner.core.allowance import Amount, Cost
 from backburner.core.conversation import Conversation, Kind, Message, Status
 from backburner.core.ids import (
@@ -149,6 +150,7 @@ class UserProfile:
     login: str | None
     role: str
     zone: str
+    zone_source: ZoneSource
     paused: bool
     #: Background work of all users is paused.
     all_paused: bool

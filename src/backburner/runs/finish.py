@@ -59,6 +59,8 @@ class RunResult:
     is_done: bool = False
     #: The profile in use, and the one that failed before.
     profile: str = ""
+    #: Messages asked for the profile: the conversation keeps its own, and its session.
+    is_for_reply_only: bool = False
     escalated_from: str | None = None
     #: The model of its own profile has answered; None: it was under no other.
     own_model_answered: bool | None = None
@@ -113,7 +115,7 @@ class _Ending:
         conversation = self._renewed(before)
         if before.session is not None and before.session != conversation.session:
             self._forget(tx, before.session, conversation.session)
-        if result.session is not None and result.entries:
+        if result.session is not None and result.session == conversation.session and result.entries:
             tx.sessions.append(turn, result.session.id, result.entries)
         if tx.turns.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
             self._cancelled(tx, conversation)
@@ -195,9 +197,18 @@ class _Ending:
             tx.sessions.delete(turn.user_id, turn.conversation_id, old.id)
 
     def _renewed(self, conversation: Conversation) -> Conversation:
-        if self.result.session is None and self.result.session_note is None:
+        result, session = self.result, conversation.session
+        if result.is_for_reply_only and session is not None and result.claimed_at is not None:
+            first = min((item.arrived_at for item in self._items()), default=result.claimed_at)
+            missed_since = min(first, session.missed_since or first)
+            return replace(conversation, session=replace(session, missed_since=missed_since))
+        if result.session is None and result.session_note is None:
             return conversation
-        return replace(conversation, session=self.result.session)
+        own = conversation.profile or self.deps.default_profile
+        if result.session is not None and result.session.profile != own:
+            # The user has changed the model meanwhile.
+            return conversation
+        return replace(conversation, session=result.session)
 
     def _interrupted(self, tx: Tx, conversation: Conversation) -> None:
         match self.reason:

@@ -82,17 +82,17 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
     """Perform a claimed run and commit it; returns how it ended, for log and metrics."""
     turn = claim.turn
     deps = with_retries(deps, stop)
-    profile = claim.conversation.profile or deps.default_profile
+    profile = prepared.profile
     log = _log.bind(run=turn.run_id, conversation=turn.conversation_id, kind=turn.kind.value)
     log.info("run.started", profile=profile, epoch=turn.epoch, resumed=claim.resumed)
     started_at = asyncio.get_running_loop().time()
-    result = _begin_result(prepared, profile)
+    result = _begin_result(prepared)
     gate = Gate(
         deps.store,
         turn,
         stop,
         [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
-        Budget(deps, turn, prepared.root, probes=profile if claim.in_outage else None),
+        Budget(deps, turn, prepared.root, probes=_probed_profile(claim, prepared)),
         can_be_injected=deps.can_be_injected(profile),
         lists_calls=turn.kind is RunKind.BACKGROUND and transitions.is_test_run(claim.conversation),
         read_line=deps.read_line,
@@ -126,14 +126,21 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         await drafts.close()
 
 
-def _begin_result(prepared: PreparedRun, profile: str) -> RunResult:
+def _probed_profile(claim: Claim, prepared: PreparedRun) -> str | None:
+    """Return the profile in an outage that this run tries."""
+    is_probed = claim.in_outage and not prepared.is_for_reply_only
+    return prepared.profile if is_probed else None
+
+
+def _begin_result(prepared: PreparedRun) -> RunResult:
     return RunResult(
         items=prepared.items,
         served_before=prepared.served,
         zone=prepared.zone,
         root=prepared.root,
         claimed_at=prepared.now,
-        profile=profile,
+        profile=prepared.profile,
+        is_for_reply_only=prepared.is_for_reply_only,
         session=prepared.session,
         session_note=prepared.session_note,
     )
@@ -237,6 +244,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     if _is_in_outage(result):
         # It waits: nobody pays for another model because of that.
         return
+    escalated = escalated or prepared.is_for_reply_only
     other = routing.escalate(attempt.deps.routes, prepared.conversation, escalated=escalated)
     if other is None or other not in attempt.deps.engines:
         return
@@ -360,8 +368,8 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                     entries = tuple(replace_invalid_characters(entry) for entry in entries)
                     attempt.session_id = session_id
                     attempt.session_entries += entries
-                    # The fallback profile has a session of its own, for this run only.
-                    if result.escalated_from is None:
+                    # Another profile has a session of its own, for this run only.
+                    if result.escalated_from is None and not result.is_for_reply_only:
                         result.remember(session_id, entries, tokens)
                 case TurnEnded():
                     return event if attempt.stop.reason is None else None

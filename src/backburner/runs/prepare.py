@@ -7,7 +7,7 @@ from datetime import datetime
 from backburner.actions import spending
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
-from backburner.core import prompt
+from backburner.core import prompt, routing
 from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session, Use
 from backburner.core.ids import ConversationId
@@ -25,6 +25,7 @@ _MAX_RECALLED = 20
 #: Runs searched for earlier attempts at the same work.
 _MAX_RUNS_SEARCHED = 20
 
+SESSION_OF_OTHER_MODEL = "The model was changed; I continued from the messages."
 SESSION_LOST = "My memory of this conversation was lost; I continued from its messages."
 SESSION_RENEWED = (
     "This conversation had grown too long for me to keep in full; I continued from a summary of it."
@@ -36,6 +37,9 @@ class PreparedRun:
     """Everything a run knows when it starts."""
 
     conversation: Conversation
+    #: The profile to use, and whether messages asked for it: then it is for this reply only.
+    profile: str
+    is_for_reply_only: bool
     #: The agent's session to resume, if there is one.
     session: Session | None
     #: Why the previous session was not resumed, in words for the user.
@@ -98,30 +102,39 @@ def _prepare(
 ) -> PreparedRun:
     deps, turn, conversation = budget.deps, claim.turn, claim.conversation
     user, conversation_id = turn.user_id, turn.conversation_id
-    resumed = claim.resumed and tx.sessions.has_entries(turn)
-    session, session_note = _choose_session(deps, claim, resumed=resumed)
+    served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.resumed else ()
+    waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
+    items = prompt.select_items(waiting)
+    requested = routing.requested_for([*served, *items])
+    own_profile = conversation.profile or deps.default_profile
+    profile = requested or own_profile
+    resumed = requested is None and claim.resumed and tx.sessions.has_entries(turn)
+    session, session_note = None, None
+    if requested is None:
+        session, session_note = _choose_session(deps, claim, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
     repeated = [
         item for run in attempts for item in tx.inbox.served_by(user, conversation_id, run.id)
     ]
-    served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.resumed else ()
     if claim.resumed:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.retrieve_awaited(tx, user, claim.awaited_jobs)
-    waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
-    items = prompt.select_items(waiting)
     shown = [*repeated, *items]
     work = _read_work(tx, claim, items if claim.resumed else shown)
     memories: Sequence[Memory] = ()
-    if deps.can_be_injected(conversation.profile):
+    if deps.can_be_injected(profile):
         may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
         if may_recall and not resumed:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
-        if _reads_outside_text(conversation, recent, shown, memories, work):
+        # Where an agent cannot be injected, tools do not record the outside text that they return.
+        is_unrecorded = not deps.can_be_injected(own_profile) and not conversation.outside_read
+        if is_unrecorded or _reads_outside_text(conversation, recent, shown, memories, work):
             tx.turns.mark_outside_text(turn)
     return PreparedRun(
         conversation=conversation,
+        profile=profile,
+        is_for_reply_only=requested is not None,
         session=session,
         session_note=session_note,
         zone=zone,
@@ -192,7 +205,7 @@ def _choose_session(
     if session is None:
         return None, None
     if session.profile != (conversation.profile or deps.default_profile):
-        return None, SESSION_LOST
+        return None, SESSION_OF_OTHER_MODEL
     # A follow-up to a job is about everything its session remembers.
     is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
     if not resumed and session.tokens > (

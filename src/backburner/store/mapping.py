@@ -83,6 +83,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "session_profile": session and session.profile,
         "session_id": session and session.id,
         "session_tokens": session.tokens if session else 0,
+        "session_missed_since": session and session.missed_since,
         "ended_as": conversation.ended_as and conversation.ended_as.value,
         "tools": None if conversation.tools is None else json.dumps(conversation.tools),
         "uses": None if conversation.uses is None else dump_uses(conversation.uses),
@@ -121,7 +122,9 @@ def _to_session(values: RowMapping) -> Session | None:
     profile = values["session_profile"]
     if profile is None:
         return None
-    return Session(profile, values["session_id"], values["session_tokens"])
+    return Session(
+        profile, values["session_id"], values["session_tokens"], values["session_missed_since"]
+    )
 
 
 def _to_folder(values: RowMapping) -> WorkFolder | None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backburner.actions.deps import Deps
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks
@@ -147,10 +148,17 @@ class UpdateTask(TaskSchedule, TaskName):
         description="Counted from the first run of the task; 0: no limit.",
     )
     tools: list[str] | None = Field(default=None, max_length=200)
+    agent: str | None = Field(
+        default=None, description="The name of the profile to use from the next run on."
+    )
 
     def changes(self) -> TaskChanges:
         timing = self.timing()
-        return TaskChanges(terms=self._edit, timing=timing if timing.is_given else None)
+        return TaskChanges(
+            terms=self._edit,
+            timing=timing if timing.is_given else None,
+            model=None if self.agent is None else ModelChoice(self.agent),
+        )
 
     def _edit(self, terms: Terms) -> Terms:
         fields: dict[str, Any] = {
@@ -242,7 +250,7 @@ class _Tools:
         return phrasing.describe_task(task)
 
     async def update(self, arguments: UpdateTask) -> str:
-        """Change a task: its name, prompt, schedule, notifications, tools or run limit.
+        """Change a task: its name, prompt, schedule, notifications, tools, run limit or profile.
 
         Only allowed in a chat that has not read outside text. A changed proposal is asked again.
         """

@@ -25,6 +25,10 @@ class ActiveRun:
     task: "asyncio.Task[None] | None" = None
 
     @property
+    def profile(self) -> str:
+        return self.claim.conversation.profile if self.prepared is None else self.prepared.profile
+
+    @property
     def is_stopping(self) -> bool:
         return self.stop.reason is not None
 
@@ -49,7 +53,7 @@ class ActiveRuns:
 
     @property
     def profiles(self) -> list[str]:
-        return [run.claim.conversation.profile for run in self]
+        return [run.profile for run in self]
 
     def add(self, run: ActiveRun) -> None:
         self._runs[run.claim.run.id] = run

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from backburner.actions.deps import Deps
+from backburner.actions.models import changes
 from backburner.core.errors import StoreBusy, StoreFailed
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, RunStatus, Turn
@@ -188,6 +189,7 @@ class Claiming:
             limit=min(limit, seats),
             has_seat=self._has_seat,
         )
+        claims = [changes.leave_demo(self.deps, tx, claim) for claim in claims]
         result.probe_delays = tx.queue.probe_delays
         result.has_waiting_users = tx.queue.has_waiting_users
         result.unclaimed = tx.queue.unclaimed

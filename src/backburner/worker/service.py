@@ -140,6 +140,11 @@ class Worker:
             "clock": _Kept(self._clock),
         }
 
+    def use_seats(self, seats: Seats, default_profile: str) -> None:
+        """Use other seats from the next claim on: the profiles have changed."""
+        claimer = replace(self._claiming.claimer, default_profile=default_profile)
+        self._claiming.seats, self._claiming.claimer = seats, claimer
+
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until told to stop, then let what is under way come to a good place."""
         repeated = {

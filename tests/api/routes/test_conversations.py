@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, End, Spend
+from support.doubles.engine import Call, End, ScriptedEngine, Spend
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
 from support.stage.make import NOON, USER
@@ -18,6 +18,7 @@ from support.statements import watched
 
 from backburner.core.accounts import Role, Scope
 from backburner.core.conversation import Conversation, PauseReason, Session
+from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
 from backburner.core.schedule import After, Event, Interval
 from backburner.core.transitions import Step
@@ -184,6 +185,28 @@ async def test_it_is_renamed_and_told_of_differently(ask: Asker, stage: Stage) -
     assert (await ask.do("PATCH", path, {}))["title"] == "Another name"
     assert (await ask("PATCH", path, {"title": " "})).status_code == 400
     assert (await ask("PATCH", path, {"status": "archived"})).status_code == 422
+
+
+@requirement("Z-model-change")
+async def test_its_model_is_changed_also_for_one_message(ask: Asker, stage: Stage) -> None:
+    routes = Routes(names=("scripted", "other"), chat="scripted")
+    other = ScriptedEngine()
+    engines = {**stage.deps.engines, "other": other}
+    stage.deps = stage.claiming.deps = replace(stage.deps, routes=routes, engines=engines)
+    ask.api.state.deps = stage.deps
+    born = await ask.do("POST", PATH, {})
+    path = f"{PATH}/{born['id']}"
+    await ask.do("POST", f"{path}/messages", {"content": "One.", "profile": "other"})
+    await stage.work()
+    assert (await ask.get(path))["profile"] == "scripted"
+    assert len(other.requests) == 1
+
+    assert (await ask.do("PATCH", path, {"profile": "other"}))["profile"] == "other"
+    assert (await ask.do("PATCH", path, {"title": "Talk"}))["profile"] == "other"
+    assert (await ask.do("PATCH", path, {"profile": None}))["profile"] == "scripted"
+    refused = await ask("PATCH", path, {"profile": "clod"})
+    assert refused.status_code == 400
+    assert "Available: scripted, other." in refused.text
 
 
 async def test_who_may_only_read_changes_nothing(ask_as: AskAs, stage: Stage) -> None:

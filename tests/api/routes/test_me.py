@@ -8,10 +8,13 @@ from support.doubles.clock import SetClock
 from support.doubles.engine import Spend
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
+from support.stage.make import USER
 from support.stage.stage import Stage
 
 from backburner.actions import conversations
+from backburner.actions.accounts.profile import note_zone
 from backburner.actions.deps import DiscoverySettings
+from backburner.core.accounts import ZoneSource
 from backburner.core.allowance import Allowance, AllowanceScope
 
 DAY = timedelta(days=1)
@@ -36,7 +39,8 @@ async def test_ones_settings_are_seen_and_changed_apart(ask: Asker) -> None:
     await ask.do("PUT", "/api/me", {"zone": "Europe/Berlin"})
     after = await ask.do("PUT", "/api/me", {"paused": True})
 
-    assert after == {**before, "zone": "Europe/Berlin", "paused": True}
+    changed = {"zone": "Europe/Berlin", "zone_source": "user", "paused": True}
+    assert after == {**before, **changed}
     assert await ask.get("/api/me") == after
 
 
@@ -147,3 +151,42 @@ async def test_an_allowance_that_is_used_up_says_so(ask_as: AskAs, stage: Stage)
     (day,) = [one for one in shown["allowances"] if one["scope"] == "day"]
     assert day["is_used_up"]
     assert (await ask.get("/api/questions"))["items"][0]["purpose"] == "allowance"
+
+
+@requirement("Z-zone")
+async def test_a_zone_that_was_found_counts_until_the_user_sets_one(
+    ask: Asker, stage: Stage
+) -> None:
+    async def zone() -> tuple[str, str]:
+        me = await ask.get("/api/me")
+        return me["zone"], me["zone_source"]
+
+    assert await zone() == ("UTC", "none")
+    await ask.do("PUT", "/api/me", {"found_zone": "Europe/Berlin"})
+    assert await zone() == ("Europe/Berlin", "terminal")
+    await note_zone(stage.deps, USER, "Asia/Tokyo", ZoneSource.BROWSER)
+    assert await zone() == ("Asia/Tokyo", "browser")
+    # The machine of the server may be anywhere.
+    await ask.do("PUT", "/api/me", {"found_zone": "Europe/Berlin"})
+    assert await zone() == ("Asia/Tokyo", "browser")
+    await ask.do("PUT", "/api/me", {"found_zone": "Mars/Olympus"})
+    assert await zone() == ("Asia/Tokyo", "browser")
+
+    await ask.do("PUT", "/api/me", {"zone": "UTC"})
+    await note_zone(stage.deps, USER, "Asia/Tokyo", ZoneSource.BROWSER)
+    assert await zone() == ("UTC", "user")
+
+
+@requirement("Z-zone")
+async def test_schedules_that_exist_keep_their_zone(ask: Asker) -> None:
+    task = {"name": "CI", "prompt": "Look.", "when": "every day at 9"}
+    await ask.do("PUT", "/api/me", {"zone": "Europe/Berlin"})
+    before = await ask.do("POST", "/api/tasks", task)
+    await ask.do("PUT", "/api/me", {"zone": "Asia/Tokyo"})
+    after = await ask.do("POST", "/api/tasks", {**task, "name": "CD"})
+
+    assert (await ask.get(f"/api/tasks/{before['id']}"))["schedule"] == before["schedule"]
+    assert [made["schedule"]["timezone"] for made in (before, after)] == [
+        "Europe/Berlin",
+        "Asia/Tokyo",
+    ]

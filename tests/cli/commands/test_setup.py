@@ -1,6 +1,7 @@
 """`backburner setup`: by prompts or options; tested, and stored for the owner only."""
 
 import io
+import json
 import os
 import stat
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.programs.programs import Ended
+from support.programs.programs import Ended, Start
 from support.programs.terminals import terminal
 from support.requirements import requirement
 from support.servers.model_servers import ModelServer, model_server
+from support.servers.model_threads import model_in_thread
 
 from backburner.settings import Settings, load
 
@@ -71,7 +73,7 @@ def test_prompts_do_not_show_the_key(data: Path, server: ModelServer) -> None:
 
     assert code == 0, shown.seen
     assert "claude-haiku-4-5 answers." in shown.seen
-    assert "Chats will use it. Restart Backburner" in shown.seen
+    assert "Chats will use it when Backburner starts." in shown.seen
     assert CANARY not in shown.seen
     assert modes(data) == (0o700, 0o600)
     assert claude_chat(load()) == CANARY
@@ -273,7 +275,7 @@ def test_chats_and_background_work_have_a_model_each(
     claude = ("--kind", "claude-key", "--key-file", str(key_file), "--no-test")
     call("setup", *claude)
     assert (
-        "Background work will use it."
+        "Background work will use it when Backburner starts."
         in call("setup", *local, "--model", "a", "--background").out[-1]
     )
     assert (load().routes.chat, load().routes.background) == ("claude", "local")
@@ -360,3 +362,25 @@ def test_an_empty_key_is_asked_for_again_with_the_reason(data: Path, server: Mod
 
     assert "Nothing was entered." in shown.seen
     assert stored(data)["profiles"]["claude"]["key"] == CANARY
+
+
+@requirement("Z-model-change")
+def test_a_server_that_runs_uses_the_model_at_once_also_where_the_demo_was(
+    call: Call, data: Path, start: Start
+) -> None:
+    start("up", "--port", "0", "--data", data).wait_until_ready()
+    assert call("say", "Hello?").code == 0
+    with model_in_thread() as model:
+        address = f"{model.address}/v1"
+        ended = call("setup", "--kind", "openai", "--address", address, "--model", "m", "--no-test")
+        assert ended.out[-1] == "Chats use it now."
+
+        said = call("say", "-c", "And now?")
+
+    assert said.out[-1] == "Hello."
+    assert len(model.requests) == 1
+    chat = json.loads("\n".join(call("conversations", "Hello?", "--json").out))
+    assert chat["profile"] == "local"
+    assert "This began with the demo. It uses local from now on." in [
+        message["content"] for message in chat["messages"]
+    ]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
@@ -26,10 +27,10 @@ async def browsing() -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def person(browser: Browser) -> AsyncIterator[BrowserContext]:
+async def person(browser: Browser, **options: Any) -> AsyncIterator[BrowserContext]:
     """Give the browser of somebody new; in the end, no page of theirs has reported an error."""
     errors = list[str]()
-    async with await browser.new_context() as context:
+    async with await browser.new_context(**options) as context:
         context.set_default_timeout(BOUND)
         context.on("weberror", lambda found: errors.append(found.error.message))
         context.on(

@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,12 @@ class Terminal:
         """Wait for a question, and type."""
         self._read_until(question)
         os.write(self._ours, f"{text}\n".encode())
+
+    def wait_for(self, text: str) -> None:
+        self._read_until(text)
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
 
     def end(self) -> int:
         self._read_until(None)

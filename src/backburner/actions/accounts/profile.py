@@ -8,8 +8,9 @@ from backburner.actions import discovery, spending
 from backburner.actions.deps import Deps
 from backburner.actions.origin import NO_CONVERSATION
 from backburner.core import allowance
+from backburner.core.accounts import ZoneSource
 from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount
-from backburner.core.errors import BadRequest
+from backburner.core.errors import BadRequest, BadSchedule
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule.cron import find_zone
 from backburner.ports import Tx, UserProfile
@@ -45,11 +46,15 @@ async def change_settings(
     user: UserId,
     *,
     zone: str | None = None,
+    found_zone: tuple[str, ZoneSource] | None = None,
     paused: bool | None = None,
     discovers: bool | None = None,
     limits: Mapping[AllowanceScope, str | None] | None = None,
 ) -> AccountSettings:
-    """Change the given settings. A limit of None restores the default."""
+    """Change the given settings. A limit of None restores the default.
+
+    `found_zone` is a time zone that nobody was asked for: see `note_zone`.
+    """
     if zone is not None:
         find_zone(zone)
     changed = {
@@ -66,6 +71,8 @@ async def change_settings(
         tx.users.lock(user)
         if zone is not None:
             tx.users.set_zone(user, zone)
+        if found_zone is not None:
+            _note_zone(tx, user, *found_zone)
         if paused is not None:
             tx.users.pause_everything(user, paused=paused)
         if discovers is not None:
@@ -78,6 +85,11 @@ async def change_settings(
         return _settings(deps, tx, user)
 
     return await deps.store.transact(work)
+
+
+async def note_zone(deps: Deps, user: UserId, zone: str, source: ZoneSource) -> None:
+    """Use the time zone of a terminal or browser, unless the user has set one."""
+    await deps.store.transact(lambda tx: _note_zone(tx, user, zone, source))
 
 
 async def spend_statement(
@@ -118,6 +130,20 @@ async def spend_statement(
 def _settings(deps: Deps, tx: Tx, user: UserId) -> AccountSettings:
     allowances = tx.spending.state(user, NO_CONVERSATION, []).allowances
     return AccountSettings(tx.browse.profile(user), spending.effective_allowances(deps, allowances))
+
+
+def _note_zone(tx: Tx, user: UserId, zone: str, source: ZoneSource) -> None:
+    try:
+        find_zone(zone)
+    except BadSchedule:
+        # A newer browser may know zones that this machine does not.
+        return
+    before = tx.users.lock(user)
+    if source.may_replace(before.zone_source) and (zone, source) != (
+        before.zone,
+        before.zone_source,
+    ):
+        tx.users.set_zone(user, zone, source)
 
 
 def _last_days(now: datetime, zone: str) -> list[datetime]:

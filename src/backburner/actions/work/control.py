@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from backburner.actions import active_limit, create, lookup, schedules, steps
 from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
+from backburner.actions.models.changes import ModelChoice, forget_session
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import Change
@@ -24,10 +25,11 @@ from backburner.ports import Tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChanges:
-    """A function that edits the terms, and a new timing if that changes."""
+    """A function that edits the terms, and a new timing and model if these change."""
 
     terms: Callable[[Terms], Terms] = lambda terms: terms
     timing: Timing | None = None
+    model: ModelChoice | None = None
 
 
 async def pause(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
@@ -67,7 +69,7 @@ async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fa
 
 
 async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) -> WorkReport:
-    """Change the terms or the timing of a task; the question of a proposal is asked again."""
+    """Change the terms, timing or model of a task; the question of a proposal is asked again."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
         timing, schedule = changes.timing, None
@@ -77,7 +79,15 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
         if terms.tools != conversation.tools:
             allowed = None if origin.is_user else origin.hold(tx).tools
             terms = replace(terms, tools=create.narrow(terms.tools, allowed))
-        step = transitions.edit_terms(conversation, terms, now=tx.now, schedule=schedule)
+        moved = conversation
+        if changes.model is not None:
+            moved = transitions.with_model(conversation, deps.routes, changes.model.profile)
+            forget_session(tx, conversation, moved)
+        step = transitions.edit_terms(
+            conversation, terms, now=tx.now, schedule=schedule, moved=moved
+        )
+        note = transitions.model_note(conversation, moved)
+        step = replace(step, messages=(*step.messages, *note))
         check_destinations(deps, step.conversation.reports_to, known=conversation.reports_to)
         return step
 

@@ -135,7 +135,11 @@ async def update_conversation(
     deps: AppDeps,
     caller: Writer,
 ) -> ConversationOut:
-    """Change its title, when its work sends notices, or what repeated failures lead to."""
+    """Change its title, when it sends notices, what repeated failures lead to, or its model.
+
+    A changed model is used from the next run on. The agent then knows the messages, but nothing
+    else of its earlier session.
+    """
     await conversations.update(
         deps,
         caller.user,
@@ -143,6 +147,7 @@ async def update_conversation(
         title=body.title,
         notify=body.notify,
         on_repeated_failure=body.on_repeated_failure,
+        model=body.model,
     )
     return await load_conversation(deps, caller, conversation_id)
 

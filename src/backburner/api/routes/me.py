@@ -10,6 +10,7 @@ from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut
 from backburner.api.schemas.audit import AuditEntryOut
 from backburner.api.schemas.me import ErasureBody, MeChangesBody, MeOut
+from backburner.core.accounts import Caller, CredentialKind, ZoneSource
 
 #: Acts on one account that are shown.
 MAX_ACTS = 50
@@ -41,11 +42,19 @@ async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut
         deps,
         caller.user,
         zone=body.zone,
+        found_zone=_found_zone(body, caller),
         paused=body.paused,
         discovers=body.discovery,
         limits=body.allowances,
     )
     return MeOut.of(settings)
+
+
+def _found_zone(body: MeChangesBody, caller: Caller) -> tuple[str, ZoneSource] | None:
+    if body.found_zone is None:
+        return None
+    is_browser = caller.kind is CredentialKind.SESSION
+    return body.found_zone, ZoneSource.BROWSER if is_browser else ZoneSource.TERMINAL
 
 
 @router.post("/erase", summary="Erase your data", status_code=204, responses=error_responses(409))

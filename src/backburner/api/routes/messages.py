@@ -85,7 +85,7 @@ async def send_message(
     follower = streams and opened.enter_context(
         get_feed(request).follow_reply(caller.user, caller.credential, conversation_id)
     )
-    sent = await chat.send(deps, caller.user, conversation_id, body.content)
+    sent = await chat.send(deps, caller.user, conversation_id, body.content, profile=body.profile)
     if follower:
         events = _stream_reply(request, caller, follower, sent)
         return sse.EventStreamResponse(events, held=held)
@@ -102,7 +102,9 @@ async def replace_last_message(
     conversation_id: ConversationIdPath, body: NewMessageBody, deps: AppDeps, caller: Writer
 ) -> MessageOut:
     """Remove your last message and everything after it, and send this one instead."""
-    sent = await chat.edit_last(deps, caller.user, conversation_id, body.content)
+    sent = await chat.edit_last(
+        deps, caller.user, conversation_id, body.content, profile=body.profile
+    )
     return MessageOut.of(sent.message)
 
 

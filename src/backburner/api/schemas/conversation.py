@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
@@ -35,6 +36,7 @@ from backburner.core.schedule.serialize import to_json
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
 from backburner.ports import Children, ConversationRow
 
+PROFILE_CHANGE = "The profile to use from the next run on; null: the default profile."
 MAX_RUN_TIMEOUT = timedelta(days=1)
 MAX_DESCRIPTION_CHARS = 2_000
 
@@ -156,6 +158,11 @@ class ConversationChangesBody(RequestBody):
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     notify: Notify | None = None
     on_repeated_failure: FailurePolicy | None = None
+    profile: str | None = Field(default=None, description=PROFILE_CHANGE)
+
+    @property
+    def model(self) -> ModelChoice | None:
+        return ModelChoice(self.profile) if "profile" in self.model_fields_set else None
 
 
 class AgentSessionOut(BaseModel):

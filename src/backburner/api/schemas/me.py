@@ -9,7 +9,7 @@ from backburner.actions import personal_data
 from backburner.actions.accounts import profile
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.spending import AllowanceOut
-from backburner.core.accounts import Role
+from backburner.core.accounts import Role, ZoneSource
 from backburner.core.allowance import AllowanceScope
 
 
@@ -18,7 +18,18 @@ class MeChangesBody(RequestBody):
 
     model_config = example(zone="Europe/Berlin", paused=False, allowances={"day": "5 USD"})
 
-    zone: str | None = Field(default=None, max_length=100)
+    zone: str | None = Field(
+        default=None,
+        max_length=100,
+        description="Your time zone, for new schedules and for days of allowances. Schedules that"
+        " exist keep theirs.",
+    )
+    found_zone: str | None = Field(
+        default=None,
+        max_length=100,
+        description="The time zone of your browser or terminal. It is used unless you have set"
+        " `zone`; one that the server does not know is ignored.",
+    )
     paused: bool | None = None
     discovery: bool | None = Field(
         default=None,
@@ -46,6 +57,7 @@ class MeOut(BaseModel):
         login="ann",
         role="member",
         zone="Europe/Berlin",
+        zone_source="browser",
         paused=False,
         all_paused=False,
         discovery=False,
@@ -57,6 +69,7 @@ class MeOut(BaseModel):
     login: str | None
     role: Role
     zone: str
+    zone_source: ZoneSource = Field(description="`none`: nobody has set a zone, and UTC is used.")
     paused: bool = Field(description="All background work of this user is paused.")
     all_paused: bool = Field(description="All background work of all users is paused.")
     discovery: bool = Field(description="The agent looks for work to propose.")
@@ -71,6 +84,7 @@ class MeOut(BaseModel):
             login=me.login,
             role=Role(me.role),
             zone=me.zone,
+            zone_source=me.zone_source,
             paused=me.paused,
             all_paused=me.all_paused,
             discovery=me.discovery,

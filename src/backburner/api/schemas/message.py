@@ -14,6 +14,9 @@ class NewMessageBody(RequestBody):
     model_config = example(content="Watch CI on main and tell me if it breaks.")
 
     content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
+    profile: str | None = Field(
+        default=None, description="The profile of this reply; null: that of the conversation."
+    )
 
 
 class MessageOut(BaseModel):

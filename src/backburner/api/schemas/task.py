@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.schedules import Timing
 from backburner.actions.work.control import TaskChanges
 from backburner.actions.work.preview import TaskPreview
@@ -16,6 +17,7 @@ from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.conversation import (
     MAX_DESCRIPTION_CHARS,
+    PROFILE_CHANGE,
     DestinationOut,
     FailurePolicy,
     MaxRuns,
@@ -147,6 +149,7 @@ class TaskChangesBody(TaskTimesBody):
     tools: ToolNames | None = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
     on_repeated_failure: FailurePolicy | None = None
+    profile: str | None = Field(default=None, description=PROFILE_CHANGE)
 
     @model_validator(mode="after")
     def _check_nulls(self) -> Self:
@@ -157,7 +160,11 @@ class TaskChangesBody(TaskTimesBody):
 
     def changes(self) -> TaskChanges:
         timing = self.timing()
-        return TaskChanges(terms=self._change_terms, timing=timing if timing.is_given else None)
+        return TaskChanges(
+            terms=self._change_terms,
+            timing=timing if timing.is_given else None,
+            model=ModelChoice(self.profile) if "profile" in self.model_fields_set else None,
+        )
 
     def _change_terms(self, terms: Terms) -> Terms:
         changed = {

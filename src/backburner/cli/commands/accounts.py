@@ -1,13 +1,15 @@
 """`backburner user` and `token`: accounts, invitations, sign-in links and API tokens."""
 
+import sys
 from typing import Any
 
 import click
 
 from backburner.cli.client import Server
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.id_prefix import match_prefix
 from backburner.cli.offline import or_here
-from backburner.cli.output import local_time, print_items, short_id
+from backburner.cli.output import local_time, print_items, print_result, short_id
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, NotFound
 
@@ -138,6 +140,45 @@ def reset(server: Server, *, login: str | None) -> None:
 def disable(server: Server, *, login: str, undo: bool) -> None:
     """Disable an account and end its sessions."""
     server.patch(f"/api/users/{_find_user(server, login)}", {"disabled": not undo})
+
+
+@user.command("edit")
+@click.argument("login")
+@click.option("--name", metavar="TEXT", help="New display name.")
+@click.option("--role", type=click.Choice(["member", "operator"]), help="New role.")
+@json_option
+@with_server
+def edit(server: Server, *, login: str, name: str | None, role: str | None, as_json: bool) -> None:
+    """Change the name or role of an account. A new role ends its sessions and tokens."""
+    changes = {"name": name, "role": role}
+    body = {field: value for field, value in changes.items() if value is not None}
+    if not body:
+        raise click.UsageError("Pass --name or --role.")
+    changed = server.patch(f"/api/users/{_find_user(server, login)}", body)
+    text = f"Changed: {changed['login'] or changed['id']}, {changed['name']}, {changed['role']}."
+    print_result(changed, text, as_json=as_json)
+
+
+@user.command("password")
+@click.option("--login", metavar="LOGIN", help="Set your login as well; needed the first time.")
+@yes_option
+@with_server
+def password(server: Server, *, login: str | None, is_sure: bool) -> None:
+    """Set your own password. It is asked for, and not shown.
+
+    All your sessions and tokens end, that of this command line included.
+    """
+    if not sys.stdin.isatty():
+        raise BadRequest("A password is typed in a terminal.", hint="Run it in one.")
+    confirm("End all your sessions and tokens, and set a new password?", is_sure=is_sure)
+    body = {
+        "current": click.prompt(
+            "Current password", default="", show_default=False, hide_input=True
+        ),
+        "password": click.prompt("New password", hide_input=True, confirmation_prompt=True),
+    }
+    server.put("/api/password", body if login is None else {**body, "login": login})
+    click.echo("The password is set. Sign in with it, or create a token in the browser.")
 
 
 @user.command("link")

@@ -8,6 +8,8 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import PAGE_SIZE, Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.commands.work.conversation_changes import add_changes
+from backburner.cli.list_group import LIST, ListOrShowGroup
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -26,7 +28,19 @@ MESSAGES_SHOWN = 10
 INDENT = "  "
 
 
-@click.command("conversations")
+@click.group("conversations", cls=ListOrShowGroup)
+def conversations() -> None:
+    """Manage conversations. Without a command, list them, or show the one that is named.
+
+    CONVERSATION is a title, an id, or the start of an id. One with the name of a command is shown
+    with `list`.
+    """
+
+
+add_changes(conversations)
+
+
+@conversations.command(LIST)
 @click.argument("conversation", required=False)
 @click.option("--status", help="Filter: active, background, waiting_input or archived.")
 @click.option("--kind", help="Filter: chat, task, job or discovery.")
@@ -37,7 +51,7 @@ INDENT = "  "
 @limit_option(50)
 @json_option
 @with_server
-def conversations(
+def list_conversations(
     server: Server,
     *,
     conversation: str | None,
@@ -104,6 +118,7 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             "title": conversation["title"],
             "status": describe_status(conversation),
             "running": describe_running(conversation["running"]),
+            "model": conversation["profile"],
             "schedule": conversation["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in conversation["next_times"]),
             "step": conversation["state"]["step"] if conversation["schedule"] else "",

@@ -17,11 +17,21 @@ def grants() -> None:
 
 
 @grants.command("list")
+@click.option(
+    "--in",
+    "conversation",
+    metavar="CONVERSATION",
+    help="Only of this conversation: its title, its id, or the start of it.",
+)
 @json_option
 @with_server
-def list_grants(server: Server, *, as_json: bool) -> None:
+def list_grants(server: Server, *, conversation: str | None, as_json: bool) -> None:
     """List grants, newest first."""
-    items = list(server.items("/api/grants"))
+    path = "/api/grants"
+    if conversation is not None:
+        conversation_id = id_prefix.find_conversation(server, conversation)
+        path = f"/api/conversations/{conversation_id}/grants"
+    items = list(server.items(path))
     rows = [
         {
             "ID": short_id(grant["id"]),

@@ -41,6 +41,16 @@ def search(server: Server, *, words: tuple[str, ...], limit: int, as_json: bool)
     _print_memories(items, as_json=as_json)
 
 
+@memories.command("show")
+@click.argument("key")
+@json_option
+@with_server
+def show(server: Server, *, key: str, as_json: bool) -> None:
+    """Print the whole text of a memory."""
+    memory = server.get(_path(key))
+    print_result(memory, memory["text"], as_json=as_json)
+
+
 @memories.command("set")
 @click.argument("key")
 @click.argument("text")

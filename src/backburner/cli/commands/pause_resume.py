@@ -7,6 +7,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.main import COMMANDS
 from backburner.cli.output import local_time, print_result
 from backburner.cli.server_options import json_option, with_server
@@ -31,14 +32,28 @@ def _one_or_all(name: str, describe: Callable[[Any], str], *, paused: bool) -> c
     @click.option(
         "--everything", is_flag=True, help=f"{name.capitalize()} all your background work."
     )
+    @click.option(
+        "--everyone",
+        is_flag=True,
+        help=f"{name.capitalize()} the background work of all users (operators only).",
+    )
+    @yes_option
     @json_option
     @with_server
     def command(
-        server: Server, *, conversation: str | None, everything: bool, as_json: bool
+        server: Server,
+        *,
+        conversation: str | None,
+        everything: bool,
+        everyone: bool,
+        is_sure: bool,
+        as_json: bool,
     ) -> None:
-        if everything == (conversation is not None):
-            raise click.UsageError("Pass either CONVERSATION or --everything.")
-        if conversation is None:
+        if [conversation is not None, everything, everyone].count(True) != 1:
+            raise click.UsageError("Pass one of CONVERSATION, --everything and --everyone.")
+        if everyone:
+            _change_everyone(server, paused=paused, is_sure=is_sure, as_json=as_json)
+        elif conversation is None:
             user = server.put("/api/me", {"paused": paused})
             verb = "Paused" if paused else "Resumed"
             print_result(user, f"{verb}: all background work.", as_json=as_json)
@@ -46,6 +61,16 @@ def _one_or_all(name: str, describe: Callable[[Any], str], *, paused: bool) -> c
             _post(server, conversation, name, describe, as_json=as_json)
 
     return command
+
+
+def _change_everyone(server: Server, *, paused: bool, is_sure: bool, as_json: bool) -> None:
+    if paused:
+        confirm("Pause the background work of all users?", is_sure=is_sure)
+    server.post_once("/api/pause-all" if paused else "/api/resume-all")
+    verb = "Paused" if paused else "Resumed"
+    print_result(
+        server.get("/api/me"), f"{verb}: the background work of all users.", as_json=as_json
+    )
 
 
 def _post(

@@ -37,6 +37,15 @@ class ReplyGoesOn(BackburnerError):
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the last one.")
 @click.option("--here", is_flag=True, help="Work in the current folder, in a new conversation.")
 @folder_option
+@click.option(
+    "--model", metavar="NAME", help="Model of this reply only. The conversation keeps its own."
+)
+@click.option(
+    "--replace",
+    "is_replacement",
+    is_flag=True,
+    help="Replace your last message, and remove everything after it; does not wait for the reply.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait for the reply.")
 @json_option
 @with_server
@@ -58,6 +67,9 @@ def say(
     is_new = conversation is None and not is_continued
     if (here or folder) and (not is_new or (here and folder)):
         raise click.UsageError("Pass --here or --folder for a new conversation only, and only one.")
+    is_replacement, model = options["is_replacement"], options["model"]
+    if is_replacement and is_new:
+        raise click.UsageError("With --replace, pass --in or --continue.")
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
     # Before a conversation is created for it.
     check_chat_message(content)
@@ -65,8 +77,10 @@ def say(
     place = choose_current_folder(server) if here else folder
     conversation_id = _find_or_create(server, found, place)
     path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
-    if options["no_wait"]:
-        message = server.post(path, body)
+    if model is not None:
+        body["profile"] = model
+    if options["no_wait"] or is_replacement:
+        message = server.put(f"{path}/last", body) if is_replacement else server.post(path, body)
         result = {"conversation_id": conversation_id, "message": message}
         _print_end(result, conversation_id, as_json=as_json)
         return

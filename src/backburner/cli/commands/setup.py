@@ -8,8 +8,12 @@ import click
 
 from backburner.app.doctor import try_profile
 from backburner.app.folder import prepare_data_folder
+from backburner.app.local_zone import find_local_zone
+from backburner.cli.client import NoServer, Server
+from backburner.cli.command_name import name_commands
 from backburner.cli.output import print_line
 from backburner.cli.profile_summary import summarize
+from backburner.cli.server_options import read_client_file
 from backburner.cli.setting_options import setting
 from backburner.cli.setup_prompts import (
     KINDS,
@@ -20,7 +24,7 @@ from backburner.cli.setup_prompts import (
     is_terminal,
     read_secret,
 )
-from backburner.core.errors import BadSetting
+from backburner.core.errors import BackburnerError, BadSetting
 from backburner.data_folder import find_data_folder
 from backburner.ports import Trouble
 from backburner.settings import (
@@ -137,6 +141,23 @@ def try_model(profile: Profile, *, keep: bool) -> int:
     return CODES[trial.trouble]
 
 
+def tell_server(user: str, folder: Path) -> str:
+    """Have a running server read its models again; return whether it uses them now."""
+    try:
+        stored = read_client_file(str(folder))
+        server = Server(str(stored["address"]), str(stored["token"]))
+        server.post_once("/api/models/reload")
+        server.put("/api/me", {"found_zone": find_local_zone()})
+    except NoServer:
+        return name_commands(
+            f"{user} will use it when Backburner starts. If it is running, run `backburner models"
+            " reload`."
+        )
+    except BackburnerError as error:
+        return f"{user} will use it when Backburner has restarted. {error}"
+    return f"{user} use it now."
+
+
 def print_model_in_use(profile: Profile, files: dict[str, str | None], *, background: bool) -> None:
     """Print whether it is used: the settings file and the environment override it."""
     try:
@@ -147,7 +168,7 @@ def print_model_in_use(profile: Profile, files: dict[str, str | None], *, backgr
     used = settings.routes.background if background else settings.routes.chat
     user = "Background work" if background else "Chats"
     if used == profile.name and settings.profiles[used] == profile:
-        print_line(f"{user} will use it. Restart Backburner if it is running.")
+        print_line(tell_server(user, find_data_folder(**files)))
     else:
         other = f"{used}, {summarize(settings.profiles[used])}" if used else "the model of chats"
         print_line(f"{user} will use {other}: the settings file or the environment overrides it.")

@@ -7,6 +7,7 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import NoServer, Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.commands.account.me import describe_zone
 from backburner.cli.commands.conversations import describe_running, next_run
 from backburner.cli.event_reader import EventReader
 from backburner.cli.live_view import EventLines, LiveView
@@ -88,7 +89,7 @@ def print_state(state: dict[str, Any]) -> None:
         {
             "server": f"Backburner {state['version']} at {state['address']}, {ready}",
             "user": f"{user['name'] or user['login'] or user['id']} ({user['role']})",
-            "time zone": user["zone"],
+            "time zone": describe_zone(user),
             "paused": f"all background work of {paused_for}" if paused_for else "",
             "background": f"{state['background']} active",
             "next run": local_time(state["next_run_at"]),

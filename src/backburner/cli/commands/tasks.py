@@ -13,6 +13,7 @@ from backburner.cli.commands.conversations import (
     messages_by_run,
     next_run,
 )
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
@@ -20,6 +21,7 @@ from backburner.cli.output import (
     print_fields,
     print_items,
     print_json,
+    print_line,
     print_result,
     short_id,
     truncate,
@@ -145,6 +147,65 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
     print_result(task, f"Created: {summarize(task)}", as_json=as_json)
 
 
+@tasks.command("edit")
+@click.argument("task")
+@click.option("--name", metavar="TEXT", help="New name.")
+@click.option("--prompt", metavar="TEXT", help="What to do in each run from now on.")
+@click.option("--interval", metavar="TIME", help="Repeat: 30m, 2h, 1d.")
+@click.option("--when", metavar="TEXT", help='Schedule: "every weekday at 9", "in 2h", or cron.')
+@click.option("--after", metavar="TASK", help="Run whenever this task completes.")
+@click.option("--description", metavar="TEXT", help="Purpose of the task.")
+@click.option(
+    "--notify",
+    type=click.Choice(["always", "on_change", "on_failure", "never"]),
+    help="When to send a notice.",
+)
+@click.option("--max-runs", metavar="NUMBER", help="Stop after this many runs, or `none`.")
+@click.option(
+    "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
+)
+@click.option("--all-tools", is_flag=True, help="Allow all tools.")
+@click.option("--profile", metavar="NAME", help="Profile to use, or `default`.")
+@json_option
+@with_server
+def edit(
+    server: Server,
+    *,
+    task: str,
+    max_runs: str | None,
+    tools: tuple[str, ...],
+    all_tools: bool,
+    profile: str | None,
+    as_json: bool,
+    **options: str | None,
+) -> None:
+    """Change a task. Options that are left out stay as they are."""
+    body: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if max_runs is not None:
+        body["max_runs"] = _read_count(max_runs)
+    if tools or all_tools:
+        body["tools"] = None if all_tools else list(tools)
+    if profile is not None:
+        body["profile"] = None if profile == "default" else profile
+    if not body:
+        raise BadRequest("Nothing to change.", hint="Pass an option such as --when.")
+    changed = server.patch(f"/api/tasks/{id_prefix.find_task(server, task)}", body)
+    print_result(changed, f"Changed: {summarize(changed)}", as_json=as_json)
+
+
+@tasks.command("delete")
+@click.argument("task")
+@yes_option
+@with_server
+def delete(server: Server, *, task: str, is_sure: bool) -> None:
+    """Delete a task with its history. To keep the history, cancel it."""
+    path = f"/api/tasks/{id_prefix.find_task(server, task)}"
+    name = server.get(path)["name"]
+    confirm(f"Delete {name!r} with its history?", is_sure=is_sure)
+    server.delete(path)
+    print_line("Deleted.")
+
+
 @tasks.command("preview")
 @click.argument("task")
 @json_option
@@ -233,6 +294,14 @@ def _add_command(name: str, help_text: str, verb: str) -> None:
 _add_command("pause", "Pause a task.", "Paused")
 _add_command("resume", "Resume a task.", "Resumed")
 _add_command("run-now", "Run a task now.", "Running now")
+
+
+def _read_count(text: str) -> int | None:
+    if text == "none":
+        return None
+    if not text.isdecimal():
+        raise BadRequest(f"{text!r} is not a number of runs.", hint="Use 1 or more, or `none`.")
+    return int(text)
 
 
 def describe_status(task: Any) -> str:

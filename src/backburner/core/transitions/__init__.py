@@ -49,6 +49,7 @@ from backburner.core.transitions.create import (
     start_task,
 )
 from backburner.core.transitions.edit import Terms, apply_change, cancel_and_archive, edit_terms
+from backburner.core.transitions.models import leave_demo, model_note, with_model
 from backburner.core.transitions.restore import restore
 from backburner.core.transitions.runs import (
     MAX_CONTINUES,
@@ -104,6 +105,8 @@ __all__ = [
     "follow_up",
     "has_background_work",
     "is_test_run",
+    "leave_demo",
+    "model_note",
     "pause",
     "pause_for_allowance",
     "propose",
@@ -124,4 +127,5 @@ __all__ = [
     "start_discovery",
     "start_job",
     "start_task",
+    "with_model",
 ]

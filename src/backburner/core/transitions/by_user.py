@@ -48,9 +48,17 @@ from backburner.core.work import views
 
 
 def receive_message(
-    conversation: Conversation, text: str, *, message_id: MessageId, now: datetime
+    conversation: Conversation,
+    text: str,
+    *,
+    message_id: MessageId,
+    now: datetime,
+    profile: str | None = None,
 ) -> Step:
-    """Receive a user's message: it answers the shown question if it matches, else gets a reply."""
+    """Receive a user's message: it answers the shown question if it matches, else gets a reply.
+
+    `profile` is for its reply only.
+    """
     refuse_archived(conversation)
     check_chat_message(text)
     message = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
@@ -64,7 +72,7 @@ def receive_message(
         # What was asked stands before the answer.
         asked, *others = step.messages
         return replace(step, messages=(asked, message, *others))
-    item = _message_item(text, message_id, RunKind.REPLY)
+    item = _message_item(text, message_id, RunKind.REPLY, profile=profile)
     return Step(conversation=changed, messages=(message,), inbox=(item,))
 
 
@@ -248,8 +256,12 @@ def follow_up(
     return Step(conversation=resumed, messages=(message,), inbox=(item,))
 
 
-def _message_item(text: str, message_id: MessageId, run_kind: RunKind) -> NewItem:
+def _message_item(
+    text: str, message_id: MessageId, run_kind: RunKind, *, profile: str | None = None
+) -> NewItem:
     content = {"message_id": message_id, "text": text}
+    if profile is not None:
+        content["profile"] = profile
     return NewItem(kind=ItemKind.MESSAGE, run_kind=run_kind, content=content)
 
 

@@ -52,9 +52,17 @@ class Terms:
 
 
 def edit_terms(
-    conversation: Conversation, terms: Terms, *, now: datetime, schedule: Schedule | None = None
+    conversation: Conversation,
+    terms: Terms,
+    *,
+    now: datetime,
+    schedule: Schedule | None = None,
+    moved: Conversation | None = None,
 ) -> Step:
-    """Change the terms of work, and perhaps its schedule; a changed proposal is asked again."""
+    """Change the terms of work, and perhaps its schedule; a changed proposal is asked again.
+
+    `moved` is the conversation with another model, if that changes as well.
+    """
     refuse_archived(conversation)
     _check_terms(conversation, terms)
     context = {
@@ -63,7 +71,7 @@ def edit_terms(
         "description": terms.description,
     }
     edited = replace(
-        conversation,
+        moved or conversation,
         title=normalize_title(terms.title),
         state=replace(conversation.state, context=context),
         notify=terms.notify,

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, delete, exists, select, update
 
+from backburner.core.accounts import ZoneSource
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
 from backburner.ports import EventKind, Hint, HintKind, UserProfile, UserState
@@ -12,10 +13,16 @@ from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
 
 _by_id = users.c.id == bindparam("user_id")
-_load = select(users.c.id, users.c.zone, users.c.paused, users.c.resumed_at).where(_by_id)
+_load = select(
+    users.c.id, users.c.zone, users.c.zone_source, users.c.paused, users.c.resumed_at
+).where(_by_id)
 _lock = _load.with_for_update(key_share=True)
 _set_paused = update(users).where(_by_id).values(paused=bindparam("is_paused"))
-_set_zone = update(users).where(_by_id).values(zone=bindparam("new_zone"))
+_set_zone = (
+    update(users)
+    .where(_by_id)
+    .values(zone=bindparam("new_zone"), zone_source=bindparam("new_source"))
+)
 #: Ordered, or SQLite would not use the index of discovery alone.
 _discovery = (
     select(conversations.c.id)
@@ -64,12 +71,19 @@ class Users(Group):
             self._execute(_set_own_resumed_at, {"user_id": user, "now": self.tx.now})
         self._update_one(_set_paused, {"user_id": user, "is_paused": paused})
 
-    def set_zone(self, user: UserId, zone: str) -> None:
-        self._update_one(_set_zone, {"user_id": user, "new_zone": zone})
+    def set_zone(self, user: UserId, zone: str, source: ZoneSource = ZoneSource.USER) -> None:
+        values = {"user_id": user, "new_zone": zone, "new_source": source.value}
+        self._update_one(_set_zone, values)
 
 
 def _to_state(row: Row[Any]) -> UserState:
-    return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused, resumed_at=row.resumed_at)
+    return UserState(
+        id=UserId(row.id),
+        zone=row.zone,
+        zone_source=ZoneSource(row.zone_source),
+        paused=row.paused,
+        resumed_at=row.resumed_at,
+    )
 
 
 class ProfileQueries(Group):
@@ -82,6 +96,7 @@ class ProfileQueries(Group):
             login=row.login,
             role=row.role,
             zone=row.zone,
+            zone_source=ZoneSource(row.zone_source),
             paused=row.paused,
             all_paused=bool(row.all_paused),
             discovery=bool(row.discovery),

@@ -79,6 +79,8 @@ conversations = Table(
     #: The profile it runs under; empty: the default of the worker.
     Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
+    #: Messages since then got replies of another profile, and are not in the session.
+    Column("session_missed_since", Time),
     Column("outside_read", Boolean, nullable=False, server_default=false()),
     #: Of a job: the run and message that started it, and the root of its tree.
     Column("parent_run_id", Id),

@@ -53,7 +53,9 @@ async function send(form) {
   }
   form.reset();
   secret = "";
-  welcome(await call("GET", "/api/me"));
+  // The zone counts unless the user has set one.
+  const found_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  welcome(await call("PUT", "/api/me", { found_zone }));
 }
 
 function welcome(me) {

@@ -1,0 +1,35 @@
+"""The profiles that conversations can use: list and reload them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backburner.actions.deps import Deps
+from backburner.core.accounts import Act
+from backburner.core.ids import UserId
+from backburner.ports import Hint, HintKind
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """A profile, and the kinds of conversation that use it unless they name another."""
+
+    profile: str
+    chats: bool
+    background: bool
+
+
+def list_models(deps: Deps) -> Sequence[ModelUse]:
+    """List the profiles that conversations can use."""
+    routes = deps.routes
+    background = routes.background or routes.chat
+    return [ModelUse(name, name == routes.chat, name == background) for name in routes.names]
+
+
+async def reload(deps: Deps, actor: UserId) -> Sequence[ModelUse]:
+    """Read the profiles again in all processes; an error changes nothing in this one."""
+    if await deps.reload_models():
+        await deps.store.transact(lambda tx: tx.audit.record(Act.MODELS_RELOADED, actor=actor))
+    # Also if nothing has changed here: others may have files of their own.
+    if deps.bus is not None:
+        deps.bus.hint(Hint(HintKind.MODELS))
+    return list_models(deps)

@@ -1,0 +1,1 @@
+"""Routes for operators, and the models that they set up."""

@@ -1,0 +1,1 @@
+"""Commands for your own account: settings, spend, sessions."""

@@ -1,0 +1,1 @@
+"""Commands for operators: models and logs."""
