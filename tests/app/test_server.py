@@ -75,6 +75,24 @@ async def test_a_server_is_ready(app: App) -> None:
     assert await ready(app) == (200, OK)
 
 
+@pytest.mark.parametrize(
+    ("values", "url"),
+    [
+        ({"port": 9000}, "http://127.0.0.1:9000"),
+        ({"public_url": "https://bb.example"}, "https://bb.example"),
+        # The operating system chooses the port later.
+        ({"port": 0}, ""),
+    ],
+)
+def test_notices_are_sent_with_the_url_of_the_server(
+    app: App, tmp_path: Path, values: dict[str, Any], url: str
+) -> None:
+    settings = load(data=str(tmp_path / "data"), **values)
+    built = build(settings, app.clock, app.database, LocalBus(), Machines())
+
+    assert built.deps.base_url == url
+
+
 async def test_a_server_on_a_full_disk_is_not_ready_and_says_that_it_is_full(app: App) -> None:
     fill_disk(app.database)
 

@@ -101,7 +101,7 @@ class Settings(BaseSettings):
     public_url: PublicUrl = Field(
         default="",
         description="Public https URL when behind a reverse proxy. Requests for its host name are"
-        " accepted; the proxy terminates TLS.",
+        " accepted; the proxy terminates TLS. Addresses in notices begin with it.",
     )
     trusted_proxies: Networks = Field(
         default=(),
