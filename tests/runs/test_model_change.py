@@ -13,6 +13,7 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.actions import chat, conversations
+from backburner.actions.chat import NewChat
 from backburner.actions.deps import Limits
 from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
@@ -109,7 +110,7 @@ async def test_a_change_while_a_run_goes_on_counts_from_the_next_one(
 
 
 async def test_no_name_goes_back_to_the_default(models: Stage) -> None:
-    talk = await chat.start(models.deps, models.user(), profile="local")
+    talk = await chat.start(models.deps, models.user(), NewChat(profile="local"))
     await change(models, talk, None)
 
     changed = models.load(talk)
@@ -239,7 +240,7 @@ async def test_outside_text_counts_once_another_model_replies_in_a_chat_of_the_d
     models: Stage, local: ScriptedEngine
 ) -> None:
     local.then(Call("look"), End())
-    talk = await chat.start(models.deps, models.user(), profile="demo")
+    talk = await chat.start(models.deps, models.user(), NewChat(profile="demo"))
     await say(models, talk, "Look.", "local")
     await models.work()
 

@@ -13,9 +13,9 @@ from backburner.actions.models.changes import ModelChoice
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
-from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
 from backburner.api.schemas.run import RunningField, RunningOut
+from backburner.api.schemas.work.folder import FolderName
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,

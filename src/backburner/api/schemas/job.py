@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
 from backburner.api.schemas.base import RequestBody, check_id, example
-from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.run import RunningField
+from backburner.api.schemas.work.folder import FolderName
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
 from backburner.core.work.jobs import MAX_BATCH_CHARS

@@ -28,9 +28,9 @@ from backburner.api.schemas.conversation import (
     list_next_times,
     list_uses,
 )
-from backburner.api.schemas.folder import FolderName
 from backburner.api.schemas.question import QuestionOut
 from backburner.api.schemas.run import RunningField, RunningOut
+from backburner.api.schemas.work.folder import FolderName
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
     Author,

@@ -9,7 +9,7 @@ from backburner.api.http.auth import Approver, Reader
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut
-from backburner.api.schemas.folder import AcceptInstructionsBody, FolderOut, NewFolderBody
+from backburner.api.schemas.work.folder import AcceptInstructionsBody, FolderOut, NewFolderBody
 from backburner.core.work.folders import MAX_PATH_CHARS
 
 router = APIRouter(prefix="/api/folders", tags=["folders"])

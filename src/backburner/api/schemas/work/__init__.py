@@ -1,0 +1,1 @@
+"""Schemas about how and where work is done."""
