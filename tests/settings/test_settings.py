@@ -38,6 +38,7 @@ def test_the_defaults_are_as_required() -> None:
     assert settings.enabled is True
     assert settings.poll_interval == timedelta(seconds=5)
     assert (settings.batch, settings.concurrency) == (5, 5)
+    assert settings.per_user_concurrency is None
     assert settings.run_timeout == timedelta(minutes=5)
     assert (settings.lease, settings.heartbeat) == (timedelta(seconds=30), timedelta(seconds=10))
     assert settings.discovery_enabled is True

@@ -75,6 +75,8 @@ class Agenda:
     question: timedelta | None
     #: Something waits in an inbox, perhaps for a reply.
     has_items: bool = False
+    #: One user has an account here, or none.
+    one_account: bool = False
 
 
 @dataclass(frozen=True, slots=True)

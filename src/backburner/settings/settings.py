@@ -179,8 +179,10 @@ class Settings(BaseSettings):
     )
     batch: Count = Field(default=5, description="Maximum number of runs claimed per poll.")
     concurrency: Count = Field(default=5, description="Maximum number of concurrent runs.")
-    per_user_concurrency: Count = Field(
-        default=3, description="Maximum number of concurrent runs per user."
+    per_user_concurrency: Annotated[Count | None, Takes("an integer from 1")] = Field(
+        default=None,
+        description="Maximum number of concurrent runs per user. Default: `concurrency` while there"
+        " is one account, otherwise 3.",
     )
     requests_per_minute: Count = Field(
         default=600, description="Maximum number of API requests per minute and credential."
