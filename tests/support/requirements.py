@@ -48,7 +48,6 @@ PENDING = frozenset(
     B-asked-how
     B-chat-anywhere
     C-agents
-    C-long
     Z-model-change
     Z-zone
     Z-cli-whole

@@ -1,5 +1,7 @@
 """An agent starts, follows and removes jobs."""
 
+from datetime import timedelta
+
 import pytest
 from support.people.tool_calls import children, reply_turn
 from support.requirements import requirement
@@ -97,6 +99,24 @@ async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     assert neither.text == "There are no jobs to cancel. Give their ids or a batch."
     assert "There is no profile 'nobody'. Available: " in nobody.text
     assert wrong.text.startswith("background_block was not called.")
+
+
+@requirement("C-long")
+async def test_a_job_has_a_timeout_of_its_own_of_at_most_a_day(house: House) -> None:
+    chat = await house.chat()
+    results = [
+        await call(
+            house, chat, "background_task", description="Gold", prompt="find gold", timeout=timeout
+        )
+        for timeout in (None, "3h", "25h", "1s")
+    ]
+
+    timeouts = [(await house.job(chat, which)).timeout for which in started([results[0].text])]
+    timeouts += [(await house.job(chat, which)).timeout for which in started([results[1].text])]
+    assert timeouts == [timedelta(hours=1), timedelta(hours=3)]
+    for refused in results[2:]:
+        assert refused.failed
+        assert "Use 10 seconds to 24 hours." in refused.text
 
 
 @requirement("C-batch", "C-cancel", "C-persist", "C-list")

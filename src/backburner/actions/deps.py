@@ -30,6 +30,8 @@ DEFAULT_RESERVATION = Amount(micros=250_000, tokens=50_000)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     run_timeout: timedelta = timedelta(minutes=5)
+    #: Of jobs that are started without a timeout.
+    job_timeout: timedelta = timedelta(hours=1)
     #: How long a background run may continue without a tool call while a user waits.
     yield_timeout: timedelta = timedelta(seconds=3)
     #: How long an engine may take to stop.

@@ -73,6 +73,7 @@ def build(
         claude=machines.claude,
         limits=Limits(
             run_timeout=settings.run_timeout,
+            job_timeout=settings.job_timeout,
             background_context=settings.context,
             chat_context=settings.context_chat,
             max_tasks=settings.max_active_tasks,

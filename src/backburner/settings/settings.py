@@ -16,8 +16,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from backburner.core.errors import BadSetting
+from backburner.core.errors import BadRequest, BadSetting
 from backburner.core.routing import Routes
+from backburner.core.work.timeouts import check_timeout
 from backburner.data_folder import (
     PREFIX,
     SETTINGS_FILE,
@@ -191,7 +192,14 @@ class Settings(BaseSettings):
         default=10,
         description="Maximum number of open event streams per user, and of calls by MCP clients.",
     )
-    run_timeout: Duration = Field(default=timedelta(minutes=5), description="Timeout of a run.")
+    run_timeout: Duration = Field(
+        default=timedelta(minutes=5),
+        description="Timeout of a run of a chat, or of a task that has none of its own.",
+    )
+    job_timeout: Duration = Field(
+        default=timedelta(hours=1),
+        description="Timeout of a run of a job that is started without one; up to 24h.",
+    )
     lease: Duration = Field(
         default=timedelta(seconds=30),
         description="Time after which the run of an unresponsive worker is released.",
@@ -250,6 +258,14 @@ class Settings(BaseSettings):
                 "heartbeat must be shorter than lease.",
                 hint="Set heartbeat to a third of lease.",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_job_timeout(self) -> Self:
+        try:
+            check_timeout(self.job_timeout)
+        except BadRequest as error:
+            raise BadSetting(f"job_timeout is not valid: {error}") from None
         return self
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from backburner.core.validation import canonical_json
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
-from backburner.tools.define import Arguments, define_tool, describe_for_clients
+from backburner.tools.define import Arguments, Timeout, define_tool, describe_for_clients
 
 #: Of all results that one call returns; the gate passes no more.
 MAX_RESULTS_CHARS = 90_000
@@ -45,6 +45,11 @@ class StartJob(Arguments):
     agent: str = Field(
         default="",
         description="The name of the profile to use, if the user has named one.",
+    )
+    timeout: Timeout | None = Field(
+        default=None,
+        description="How long it may take, such as `20m` or `3h`, at most `24h`; null: an hour,"
+        " unless set otherwise.",
     )
     batch: str = Field(
         default="",
@@ -145,6 +150,7 @@ class _Tools:
             description=arguments.description,
             prompt=arguments.prompt,
             agent=arguments.agent.strip() or None,
+            timeout=arguments.timeout,
         )
         (job,) = await jobs.start(self._deps, self._origin, [request], batch=arguments.batch)
         return (

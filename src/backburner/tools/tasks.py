@@ -19,7 +19,7 @@ from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.tools import phrasing
-from backburner.tools.define import Arguments, define_tool, describe_for_clients
+from backburner.tools.define import Arguments, Timeout, define_tool, describe_for_clients
 
 MAX_RUN_LIMIT = 1_000_000
 
@@ -87,6 +87,11 @@ class AddTask(TaskSchedule):
         le=MAX_RUN_LIMIT,
         description="The task ends after this many runs; null: no limit.",
     )
+    timeout: Timeout | None = Field(
+        default=None,
+        description="How long a run may take, such as `20m` or `3h`, at most `24h`; null: five"
+        " minutes, unless set otherwise.",
+    )
     tools: list[str] | None = Field(
         default=None,
         max_length=200,
@@ -104,6 +109,7 @@ class AddTask(TaskSchedule):
             description=self.description,
             notify=None if self.notify is None else Notify(self.notify),
             max_runs=self.max_runs,
+            run_timeout=self.timeout,
             tools=self.tools,
             profile=self.agent,
         )
@@ -138,6 +144,9 @@ class UpdateTask(TaskSchedule, TaskName):
         le=MAX_RUN_LIMIT,
         description="Counted from the first run of the task; 0: no limit.",
     )
+    timeout: Timeout | None = Field(
+        default=None, description="How long a run may take, such as `20m` or `3h`."
+    )
     tools: list[str] | None = Field(default=None, max_length=200)
 
     def changes(self) -> TaskChanges:
@@ -150,6 +159,7 @@ class UpdateTask(TaskSchedule, TaskName):
             "description": self.description,
             "prompt": self.prompt,
             "notify": None if self.notify is None else Notify(self.notify),
+            "run_timeout": self.timeout,
             "tools": None if self.tools is None else tuple(self.tools),
         }
         changed = {name: value for name, value in fields.items() if value is not None}

@@ -194,6 +194,17 @@ async def test_a_job_needs_a_profile_that_is_there_and_an_open_conversation(
     assert (await ask("POST", "/api/jobs", job)).status_code == 409
 
 
+@requirement("C-long")
+async def test_a_job_is_started_with_a_timeout_and_shows_it(ask: Asker, chat: Conversation) -> None:
+    usual, long = await start(ask, chat), await start(ask, chat, timeout=7200)
+    assert (usual["timeout"], long["timeout"]) == (3600, 7200)
+    assert (await look(ask, long))["timeout"] == 7200
+
+    job = {"conversation": chat.id, "description": "Count", "prompt": "Count."}
+    for wrong in (9, 86401, "2h"):
+        assert (await ask("POST", "/api/jobs", job | {"timeout": wrong})).status_code == 422
+
+
 async def test_a_job_that_failed_says_why(
     ask: Asker, stage: Stage, chat: Conversation, clock: SetClock
 ) -> None:

@@ -47,6 +47,17 @@ def test_a_job_is_started_awaited_shown_resumed_and_deleted(
     assert gone.code == 3
 
 
+def test_a_job_is_started_with_a_timeout(jobs: Call, ask_jobs: Callable[..., Any]) -> None:
+    job = ask_jobs("start", "Count.", "--timeout", "2h")
+    shown = jobs("show", job["id"])
+    refused = jobs("start", "Count.", "--timeout", "2d")
+
+    assert job["timeout"] == 7200
+    assert "timeout       2 hours" in shown.out
+    assert refused.code == 2
+    assert "The timeout cannot be 48 hours. Use 10 seconds to 24 hours." in refused.err[0]
+
+
 def test_a_batch_is_listed_cancelled_and_deleted_together(
     jobs: Call, ask_jobs: Callable[..., Any], talk: Call
 ) -> None:
@@ -90,7 +101,7 @@ def test_arguments_that_select_no_jobs_are_refused(jobs: Call) -> None:
 def test_a_job_is_started_and_awaited_in_one_command(jobs: Call, talk: Call) -> None:
     waited = jobs("start", "Count.", "--name", "Waited", "--wait")
     talk("pause", "--everything")
-    late = jobs("start", "Count.", "--name", "Late", "--wait", "--timeout", "0")
+    late = jobs("start", "Count.", "--name", "Late", "--wait", "--wait-timeout", "0")
     talk("resume", "--everything")
 
     assert waited.code == 0

@@ -19,6 +19,7 @@ from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.transitions import Step, Terms
+from backburner.core.work.timeouts import check_timeout
 from backburner.ports import Tx
 
 
@@ -74,6 +75,8 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
         if timing is not None:
             schedule = schedules.resolve(tx, conversation.user_id, timing, conversation.id)
         terms = changes.terms(Terms.of(conversation))
+        if terms.run_timeout != conversation.run_timeout:
+            check_timeout(terms.run_timeout)
         if terms.tools != conversation.tools:
             allowed = None if origin.is_user else origin.hold(tx).tools
             terms = replace(terms, tools=create.narrow(terms.tools, allowed))

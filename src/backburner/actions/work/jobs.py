@@ -6,6 +6,7 @@ Only jobs that the same conversation started can be reached. A unique prefix of 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from backburner.actions import steps
 from backburner.actions.conversations import remove
@@ -31,6 +32,7 @@ from backburner.core.schedule import Immediate
 from backburner.core.transitions import TEST_RUN_BATCH, Brief
 from backburner.core.validation import check_text
 from backburner.core.work import jobs, lookup
+from backburner.core.work.timeouts import check_timeout
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 from backburner.ports import Tx
 
@@ -45,6 +47,8 @@ class JobRequest:
     prompt: str
     #: Profile; None: the routes decide.
     agent: str | None = None
+    #: None: the default of jobs.
+    timeout: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,7 @@ async def start(
     `by_user`: no agent waits for them, so they notify the user themselves.
     """
     _check_new(requests, batch)
+    timeouts = [request.timeout or deps.limits.job_timeout for request in requests]
     ids = [new_conversation_id() for _ in requests]
     batch = batch.strip() or _new_batch(origin)
 
@@ -93,9 +98,10 @@ async def start(
         jobs.check_new_jobs(lineage, open_jobs=open_jobs, new_jobs=len(requests))
         message_id = _answered_message(tx, origin)
         started = []
-        for job_id, request in zip(ids, requests, strict=True):
+        for job_id, request, timeout in zip(ids, requests, timeouts, strict=True):
             brief = replace(
                 _brief(here, request, batch, root.id),
+                run_timeout=timeout,
                 uses=common_uses(here.uses, origin.uses),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
                 parent_message_id=message_id,
@@ -116,6 +122,8 @@ async def start(
 def _check_new(requests: Sequence[JobRequest], batch: str) -> None:
     if not requests:
         raise BadRequest("There are no jobs to start.", hint="Describe at least one.")
+    for request in requests:
+        check_timeout(request.timeout)
     check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
     if batch.strip() == TEST_RUN_BATCH:
         raise BadRequest(

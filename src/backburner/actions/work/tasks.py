@@ -20,6 +20,7 @@ from backburner.core.run import Run
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief
 from backburner.core.validation import normalize_title
+from backburner.core.work.timeouts import check_timeout
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, ConversationRow, PageKey, Tx, View
 
@@ -57,6 +58,7 @@ async def add(
     A reason in `proposed_because` makes it a proposal in any case.
     """
     check_destinations(deps, new.reports_to)
+    check_timeout(new.run_timeout)
     task_id, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> WorkReport:

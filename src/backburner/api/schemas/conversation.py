@@ -29,14 +29,14 @@ from backburner.core.conversation import (
 from backburner.core.errors import BadRequest
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
+from backburner.core.work.timeouts import MAX_TIMEOUT, MIN_TIMEOUT
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
 from backburner.ports import ConversationRow
 
-MAX_RUN_TIMEOUT = timedelta(days=1)
 MAX_DESCRIPTION_CHARS = 2_000
 
 MaxRuns = Annotated[int, Field(ge=1, le=1_000_000)]
-RunTimeout = Annotated[float, Field(ge=1, le=MAX_RUN_TIMEOUT.total_seconds())]
+RunTimeout = Annotated[float, Field(ge=MIN_TIMEOUT.total_seconds(), le=MAX_TIMEOUT.total_seconds())]
 ToolNames = Annotated[list[str], Field(max_length=200)]
 
 _EXAMPLE: dict[str, Any] = {

@@ -1,13 +1,14 @@
 """Jobs: work that a conversation delegates."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
 from backburner.api.schemas.base import RequestBody, check_id, example
+from backburner.api.schemas.conversation import RunTimeout
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
 from backburner.core.work.jobs import MAX_BATCH_CHARS
@@ -19,6 +20,7 @@ _SUMMARY = {
     "id": _JOB,
     "description": "Count the files",
     "agent": None,
+    "timeout": 3600.0,
     "status": "completed",
     "needs_you": False,
     "paused": False,
@@ -41,6 +43,13 @@ Parent = Annotated[
 ]
 
 
+def _to_seconds(duration: object) -> object:
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+Seconds = Annotated[float | None, BeforeValidator(_to_seconds)]
+
+
 class NewJobBody(RequestBody):
     """A job of a conversation, which receives the result."""
 
@@ -52,13 +61,19 @@ class NewJobBody(RequestBody):
     description: str = Field(min_length=1, max_length=MAX_TITLE_CHARS, description="A short name.")
     prompt: str = Field(min_length=1, description="Complete instructions; a job has no history.")
     agent: str | None = Field(default=None, description="A profile; null: the default profile.")
+    timeout: RunTimeout | None = Field(
+        default=None, description="Of a run, in seconds; null: the default of jobs."
+    )
     batch: str = Field(
         default="", max_length=MAX_BATCH_CHARS, description="The group; empty: a new one."
     )
 
     def request(self) -> JobRequest:
         return JobRequest(
-            description=self.description, prompt=self.prompt, agent=self.agent or None
+            description=self.description,
+            prompt=self.prompt,
+            agent=self.agent or None,
+            timeout=None if self.timeout is None else timedelta(seconds=self.timeout),
         )
 
 
@@ -88,6 +103,7 @@ class JobSummaryOut(BaseModel):
     id: str
     description: str
     agent: str | None = Field(description="The requested profile, if any.")
+    timeout: Seconds = Field(description="Of a run, in seconds.")
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")
     paused: bool

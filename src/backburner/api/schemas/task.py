@@ -96,7 +96,9 @@ class NewTaskBody(TaskTimesBody):
     )
     notify: Notify = Notify.ON_CHANGE
     max_runs: MaxRuns | None = None
-    run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    timeout: RunTimeout | None = Field(
+        default=None, description="Of a run, in seconds; null: the default."
+    )
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
     )
@@ -111,7 +113,7 @@ class NewTaskBody(TaskTimesBody):
             description=self.description,
             notify=self.notify,
             max_runs=self.max_runs,
-            run_timeout=_read_seconds(self.run_timeout),
+            run_timeout=_read_seconds(self.timeout),
             tools=self.tools,
             profile=self.profile,
             reports_to=_read_destinations(self.reports_to),
@@ -128,7 +130,7 @@ class TaskChangesBody(TaskTimesBody):
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
     notify: Notify | None = None
     max_runs: MaxRuns | None = None
-    run_timeout: RunTimeout | None = None
+    timeout: RunTimeout | None = Field(default=None, description="Of a run, in seconds.")
     tools: ToolNames | None = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
 
@@ -193,7 +195,7 @@ class TaskOut(BaseModel):
         last_run_at=None,
         run_count=0,
         max_runs=None,
-        run_timeout=None,
+        timeout=None,
         notify="on_change",
         last_result_hash=None,
         tools=None,
@@ -224,7 +226,7 @@ class TaskOut(BaseModel):
     last_run_at: datetime | None
     run_count: int
     max_runs: int | None = Field(description="The task ends after this many runs; null: never.")
-    run_timeout: float | None = Field(description="In seconds; null: the default.")
+    timeout: float | None = Field(description="Of a run, in seconds; null: the default.")
     notify: Notify
     last_result_hash: str | None
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
@@ -250,7 +252,7 @@ class TaskOut(BaseModel):
             schedule_in_words=None if schedule is None else describe(schedule, zone=display.zone),
             after=schedule.conversation if isinstance(schedule, After) else None,
             next_times=list_next_times(conversation),
-            run_timeout=timeout.total_seconds() if timeout else None,
+            timeout=timeout.total_seconds() if timeout else None,
             uses=list_uses(conversation),
             reports_to=list_destinations(conversation),
             profile=conversation.profile or deps.default_profile,
@@ -394,12 +396,12 @@ _TERMS = {
     "description": "description",
     "notify": "notify",
     "max_runs": "max_runs",
-    "run_timeout": "run_timeout",
+    "timeout": "run_timeout",
     "tools": "tools",
     "reports_to": "reports_to",
 }
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "run_timeout": _read_seconds,
+    "timeout": _read_seconds,
     "tools": _read_tools,
     "reports_to": _read_destinations,
 }

@@ -1,7 +1,7 @@
 """`backburner jobs`: pieces of work that conversations delegate."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -19,7 +19,13 @@ from backburner.cli.output import (
     short_id,
     truncate,
 )
-from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.cli.server_options import (
+    Decorated,
+    json_option,
+    limit_option,
+    with_server,
+)
+from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.errors import MachineFailed
 
 POLL_INTERVAL_SECONDS = 0.5
@@ -28,14 +34,20 @@ RUNNING_STATUSES = ("running", "resumed")
 _in_option = click.option(
     "--in", "conversation", metavar="CONVERSATION", help="Jobs of this conversation."
 )
-_timeout_option = click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Maximum time to wait.",
-)
+
+
+def _wait_option(name: str) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        name,
+        "wait_seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        help="Maximum time to wait.",
+    )
+
+
 _batch_option = click.option("--batch", metavar="NAME", help="Jobs of this batch.")
 
 
@@ -90,12 +102,13 @@ def list_jobs(
 )
 @click.option("--agent", metavar="PROFILE", help="Profile to use.")
 @click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
+@timeout_option(default="job_timeout")
 @click.option("--wait", is_flag=True, help="Wait until it has ended, and show its result.")
-@_timeout_option
+@_wait_option("--wait-timeout")
 @json_option
 @with_server
 def start(
-    server: Server, *, prompt: tuple[str, ...], wait: bool, timeout: float, **options: Any
+    server: Server, *, prompt: tuple[str, ...], wait: bool, wait_seconds: float, **options: Any
 ) -> None:
     """Start a job and print its id."""
     text, as_json, conversation = " ".join(prompt), options["as_json"], options["conversation"]
@@ -105,10 +118,10 @@ def start(
     else:
         parent_id = id_prefix.find_conversation(server, conversation)
     body = {"conversation": parent_id, "description": title, "prompt": text}
-    body |= {"agent": options["agent"], "batch": options["batch"]}
+    body |= {name: options[name] for name in ("agent", "batch", "timeout")}
     job = server.post("/api/jobs", body)
     if wait:
-        (job,) = _wait(server, [job["id"]], until=time.monotonic() + timeout)
+        (job,) = _wait(server, [job["id"]], until=time.monotonic() + wait_seconds)
         (print_json if as_json else print_job)(job)
         _require_completed([job])
     else:
@@ -130,13 +143,13 @@ def show(server: Server, *, job: str, as_json: bool) -> None:
 
 @jobs.command("block")
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
-@_timeout_option
+@_wait_option("--timeout")
 @json_option
 @with_server
-def block(server: Server, *, jobs: tuple[str, ...], timeout: float, as_json: bool) -> None:
+def block(server: Server, *, jobs: tuple[str, ...], wait_seconds: float, as_json: bool) -> None:
     """Wait until jobs have ended, are paused or have a question for you."""
     ids = [id_prefix.find_job(server, prefix) for prefix in jobs]
-    items = _wait(server, ids, until=time.monotonic() + timeout)
+    items = _wait(server, ids, until=time.monotonic() + wait_seconds)
     if as_json:
         print_json(items)
     for job in items if not as_json else ():
@@ -227,6 +240,7 @@ def print_job(job: Any) -> None:
             "description": job["description"],
             "status": describe_status(job),
             "question": job["question"],
+            "timeout": describe_seconds(job["timeout"]),
             "batch": job["batch"],
             "conversation": job["parent_id"],
             "started": local_time(job["created_at"]),

@@ -18,7 +18,12 @@ from backburner.cli.output import (
     short_id,
     truncate,
 )
-from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.cli.server_options import (
+    json_option,
+    limit_option,
+    with_server,
+)
+from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.errors import BadRequest
 
 STATUSES = ("proposed", "active", "paused", "done", "failed")
@@ -78,6 +83,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "runs": _run_count(details),
             "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
+            "timeout": describe_seconds(details["timeout"]),
             "tools": _tools(details),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
@@ -110,6 +116,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
+@timeout_option(default="run_timeout")
 @click.option("--profile", metavar="NAME", help="Profile to use.")
 @json_option
 @with_server
@@ -128,6 +135,20 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
         "/api/tasks", {name: value for name, value in body.items() if value is not None}
     )
     print_result(task, f"Created: {summarize(task)}", as_json=as_json)
+
+
+@tasks.command("edit")
+@click.argument("task")
+@timeout_option()
+@json_option
+@with_server
+def edit(server: Server, *, task: str, as_json: bool, **options: Any) -> None:
+    """Change a task."""
+    changes = {name: value for name, value in options.items() if value is not None}
+    if not changes:
+        raise click.UsageError("Pass what to change, such as --timeout.")
+    changed = server.patch(f"/api/tasks/{id_prefix.find_task(server, task)}", changes)
+    print_result(changed, f"Changed: {summarize(changed)}", as_json=as_json)
 
 
 @tasks.command("preview")

@@ -21,6 +21,7 @@ from backburner.core.run import RunKind
 from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
 from backburner.core.validation import canonical_json, check_text
+from backburner.core.work.timeouts import describe_timeout
 
 MAX_PROPOSALS_PER_RUN = 3
 MAX_REASON_CHARS = 2_000
@@ -88,6 +89,7 @@ def proposal_question(
     `zone` is the time zone for a single time.
     """
     check_text("The reason", why, limit=MAX_REASON_CHARS)
+    timeout = conversation.run_timeout
     shown = {
         "title": conversation.title,
         "context": dict(conversation.state.context),
@@ -97,6 +99,7 @@ def proposal_question(
         "notify": conversation.notify.value,
         "max_runs": conversation.max_runs,
         "profile": conversation.requested_profile,
+        "timeout": None if timeout is None else timeout.total_seconds(),
     }
     digest = hashlib.sha256(canonical_json(shown).encode()).hexdigest()
     return Question(
@@ -121,6 +124,8 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
         at_most = "" if limit is None else f", at most {limit} times"
         lines.append(f"It would run {describe(conversation.schedule, zone=zone)}{at_most}:")
     lines.append(_truncate(str(conversation.state.context.get("prompt", "")), MAX_PROPOSAL_CHARS))
+    if conversation.run_timeout is not None:
+        lines.append(f"A run may take up to {describe_timeout(conversation.run_timeout)}.")
     if conversation.tools is not None:
         tools = ", ".join(conversation.tools) or "none"
         lines.append(_truncate(f"Tools: {tools}.", MAX_PROPOSAL_LINE_CHARS))

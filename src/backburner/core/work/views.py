@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -69,6 +69,8 @@ class JobView:
     description: str
     prompt: str
     agent: str | None
+    #: Of each run.
+    timeout: timedelta | None
     status: JobStatus
     needs_you: bool
     paused: bool
@@ -192,6 +194,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         description=conversation.title,
         prompt=str(context.get("prompt", "")),
         agent=conversation.requested_profile,
+        timeout=conversation.run_timeout,
         status=status,
         needs_you=bool(conversation.questions),
         paused=conversation.pause_reason in (PauseReason.USER, PauseReason.ALLOWANCE),
