@@ -22,7 +22,7 @@ from backburner.core.ids import (
 from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
 from backburner.core.question import Question
-from backburner.core.run import Run, RunKind, Turn
+from backburner.core.run import Progress, Run, RunKind, Turn
 from backburner.core.tool_policy import Grant
 from backburner.core.work.discovery import Snippet
 from backburner.core.work.proposal import RejectedProposal
@@ -60,6 +60,8 @@ class ConversationFilter:
 class ConversationRow:
     conversation: Conversation
     updated_at: datetime
+    #: What its run in progress is doing, if it has said so.
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)

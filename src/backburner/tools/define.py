@@ -11,7 +11,14 @@ from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, TypedDict, TypeVar, Unpack
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from backburner.core.commands import Cage
 from backburner.core.errors import BackburnerError
@@ -28,15 +35,19 @@ class Arguments(BaseModel):
 def _read_timeout(value: object) -> object:
     """Read a timeout; what is wrong with it becomes part of the errors of the arguments."""
     try:
-        return parse_timeout(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return parse_timeout(value) if value.strip() else None
+        return value  # noqa: TRY300 (None, or a number of seconds)
     except BackburnerError as error:
         raise ValueError(str(error)) from None
 
 
-#: How long a run may take, as agents write it.
+#: How long a run may take, as agents write it; empty: the default.
 Timeout = Annotated[
-    timedelta,
-    BeforeValidator(_read_timeout, json_schema_input_type=str),
+    timedelta | None,
+    BeforeValidator(_read_timeout),
+    WithJsonSchema({"type": "string"}),
+    Field(description="How long a run may take: `20m`, `3h`; at most `24h`."),
 ]
 
 

@@ -46,11 +46,7 @@ class StartJob(Arguments):
         default="",
         description="The name of the profile to use, if the user has named one.",
     )
-    timeout: Timeout | None = Field(
-        default=None,
-        description="How long it may take, such as `20m` or `3h`, at most `24h`; null: an hour,"
-        " unless set otherwise.",
-    )
+    timeout: Timeout = None
     batch: str = Field(
         default="",
         max_length=MAX_BATCH_CHARS,
@@ -161,7 +157,8 @@ class _Tools:
     async def output(self, arguments: JobId) -> ToolResult:
         """Show the status of a job, and its result if it has one; never waits.
 
-        For a running job it shows the number of tool calls, the last ones, and the last activity.
+        For a running job it shows the number of tool calls, the last ones, the last activity, and
+        what the job says that it is doing.
         """
         selection = await jobs.fetch(self._deps, self._origin, [arguments.task_id])
         if selection.unknown:
@@ -239,6 +236,9 @@ def _summarize(selection: JobSelection) -> str:
 def _describe_output(selection: JobSelection) -> str:
     (job,) = selection.jobs
     result = _quote_result(job, MAX_RESULTS_CHARS)
+    if job.progress is not None:
+        # Its own words, which text from outside may have suggested.
+        result = prompt.quote_outside("job", f"It says: {job.progress.text}")
     return f"{describe_job(job)}\n{result}" if result else describe_job(job)
 
 

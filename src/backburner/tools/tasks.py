@@ -87,11 +87,7 @@ class AddTask(TaskSchedule):
         le=MAX_RUN_LIMIT,
         description="The task ends after this many runs; null: no limit.",
     )
-    timeout: Timeout | None = Field(
-        default=None,
-        description="How long a run may take, such as `20m` or `3h`, at most `24h`; null: five"
-        " minutes, unless set otherwise.",
-    )
+    timeout: Timeout = None
     tools: list[str] | None = Field(
         default=None,
         max_length=200,
@@ -144,9 +140,7 @@ class UpdateTask(TaskSchedule, TaskName):
         le=MAX_RUN_LIMIT,
         description="Counted from the first run of the task; 0: no limit.",
     )
-    timeout: Timeout | None = Field(
-        default=None, description="How long a run may take, such as `20m` or `3h`."
-    )
+    timeout: Timeout = None
     tools: list[str] | None = Field(default=None, max_length=200)
 
     def changes(self) -> TaskChanges:

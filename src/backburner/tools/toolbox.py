@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import tool_policy
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import Offer
@@ -14,6 +14,7 @@ from backburner.runs.retrying_store import with_retries
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
+from backburner.tools.progress import progress_offers
 from backburner.tools.tasks import task_offers
 from backburner.tools.workspace import CommandTerms
 
@@ -35,11 +36,15 @@ class Toolbox:
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         deps, origin = with_retries(self.deps), Origin.of(turn, conversation.uses)
+        # Nobody looks at discovery while it runs.
+        is_watched = conversation.kind is not Kind.DISCOVERY
+        progress = progress_offers(deps, turn) if is_watched else ()
         offers = (
             *conversation_offers(deps, turn),
             *task_offers(deps, origin),
             *memory_offers(deps, origin),
             *job_offers(deps, origin),
+            *progress,
             *self.workspace(
                 turn.user_id,
                 CommandTerms(turn, tool_policy.choose_cage(conversation), self.has_others),

@@ -12,6 +12,7 @@ from support.stage.stage import Stage
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
+from backburner.ports import Tx
 
 DONE = End({"complete": True, "message": "There are 7 files.", "result": {"files": 7}})
 
@@ -203,6 +204,30 @@ async def test_a_job_is_started_with_a_timeout_and_shows_it(ask: Asker, chat: Co
     job = {"conversation": chat.id, "description": "Count", "prompt": "Count."}
     for wrong in (9, 86401, "2h"):
         assert (await ask("POST", "/api/jobs", job | {"timeout": wrong})).status_code == 422
+
+
+@requirement("C-long")
+async def test_jobs_and_tasks_show_what_they_say_they_are_doing(
+    ask: Asker, stage: Stage, chat: Conversation
+) -> None:
+    stage.engine.then(Wait())
+    stage.engine.then(Wait())
+    job, task = await start(ask, chat), await stage.task()
+    await stage.take_up()
+    turns = [run.claim.turn for run in stage.underway]
+
+    def say(tx: Tx) -> None:
+        for turn in turns:
+            tx.runs.save_progress(turn, "Half of it.")
+
+    stage.database.run(say)
+    for path in (f"/api/jobs/{job['id']}", f"/api/tasks/{task.id}"):
+        shown = (await ask.get(path))["progress"]
+        assert (shown["text"], bool(shown["reported_at"])) == ("Half of it.", True)
+    for path in ("/api/jobs", "/api/tasks"):
+        (listed,) = (await ask.get(path))["items"]
+        assert listed["progress"]["text"] == "Half of it."
+    stage.kill()
 
 
 async def test_a_job_that_failed_says_why(

@@ -35,6 +35,7 @@ def test_a_job_is_started_awaited_shown_resumed_and_deleted(
 
     assert (started["status"], started["prompt"]) == ("running", "Count the files.")
     assert REPLY in completed["result"]
+    assert (started["progress"], completed["progress"]) == (None, None)
     assert shown.out[0].split() == ["id", started["id"]]
     assert any(REPLY in line for line in shown.out)
     assert resumed.out == ["Resumed: Count."]
@@ -85,7 +86,15 @@ def test_without_a_command_jobs_are_listed(jobs: Call, ask_jobs: Callable[..., A
     listed = jobs()
 
     assert listed.code == 0
-    assert listed.out[0].split() == ["ID", "STATUS", "STARTED", "CALLS", "DESCRIPTION", "BATCH"]
+    assert listed.out[0].split() == [
+        "ID",
+        "STATUS",
+        "STARTED",
+        "CALLS",
+        "DESCRIPTION",
+        "PROGRESS",
+        "BATCH",
+    ]
     assert started["id"] in {job["id"] for job in ask_jobs()}
     (line,) = [line for line in listed.out if line.startswith(started["id"][:12])]
     assert line.split()[1] == "completed"

@@ -9,8 +9,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
 from backburner.api.schemas.base import RequestBody, check_id, example
 from backburner.api.schemas.conversation import RunTimeout
+from backburner.api.schemas.run import ProgressOut
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
+from backburner.core.run import Progress
 from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus, JobView
 
@@ -35,6 +37,7 @@ _SUMMARY = {
     "retrieved_at": None,
     "calls": 2,
     "recent_tools": ["run_command", "list_files"],
+    "progress": None,
     "updated_at": "2026-11-16T12:00:20Z",
 }
 
@@ -45,6 +48,10 @@ Parent = Annotated[
 
 def _to_seconds(duration: object) -> object:
     return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def _to_progress(progress: object) -> object:
+    return ProgressOut.of(progress) if isinstance(progress, Progress) else progress
 
 
 Seconds = Annotated[float | None, BeforeValidator(_to_seconds)]
@@ -118,6 +125,9 @@ class JobSummaryOut(BaseModel):
     retrieved_at: datetime | None = Field(description="When its parent read its result.")
     calls: int = Field(description="The number of tool calls so far.")
     recent_tools: Sequence[str] = Field(description="The last few tools it called, newest first.")
+    progress: Annotated[ProgressOut | None, BeforeValidator(_to_progress)] = Field(
+        description="What its run in progress says that it is doing."
+    )
     updated_at: datetime = Field(description="The time of its last activity.")
 
     @classmethod

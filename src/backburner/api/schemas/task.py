@@ -26,6 +26,7 @@ from backburner.api.schemas.conversation import (
     list_uses,
 )
 from backburner.api.schemas.question import QuestionOut
+from backburner.api.schemas.run import ProgressOut
 from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import QuestionId
@@ -193,6 +194,7 @@ class TaskOut(BaseModel):
         next_run_at=_NOON,
         next_times=[_NOON, "2026-11-16T12:30:00Z", "2026-11-16T13:00:00Z"],
         last_run_at=None,
+        progress=None,
         run_count=0,
         max_runs=None,
         timeout=None,
@@ -224,6 +226,9 @@ class TaskOut(BaseModel):
     next_run_at: datetime | None
     next_times: Sequence[datetime] = Field(description="The next three times.")
     last_run_at: datetime | None
+    progress: ProgressOut | None = Field(
+        description="What its run in progress says that it is doing."
+    )
     run_count: int
     max_runs: int | None = Field(description="The task ends after this many runs; null: never.")
     timeout: float | None = Field(description="Of a run, in seconds; null: the default.")
@@ -259,6 +264,7 @@ class TaskOut(BaseModel):
             questions=[
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
+            progress=ProgressOut.of(row.progress),
             updated_at=row.updated_at,
         )
 

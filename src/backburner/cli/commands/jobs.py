@@ -10,6 +10,7 @@ from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
+    describe_progress,
     local_time,
     print_fields,
     print_items,
@@ -84,6 +85,7 @@ def list_jobs(
             "STARTED": local_time(job["created_at"]),
             "CALLS": job["calls"],
             "DESCRIPTION": truncate(job["description"]),
+            "PROGRESS": truncate((job["progress"] or {}).get("text")),
             "BATCH": job["batch"],
         }
         for job in items
@@ -246,6 +248,7 @@ def print_job(job: Any) -> None:
             "started": local_time(job["created_at"]),
             "ended": local_time(job["completed_at"]),
             "calls": f"{job['calls']}{tools}" if job["calls"] else "",
+            "progress": describe_progress(job["progress"]),
             "changed": local_time(job["updated_at"]),
         }
     )

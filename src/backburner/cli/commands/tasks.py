@@ -10,6 +10,7 @@ from backburner.cli.command_name import name_commands
 from backburner.cli.commands.conversations import describe_result, messages_by_run, next_run
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
+    describe_progress,
     local_time,
     print_fields,
     print_items,
@@ -81,6 +82,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "schedule": details["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in details["next_times"]),
             "runs": _run_count(details),
+            "progress": describe_progress(details["progress"]),
             "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
             "timeout": describe_seconds(details["timeout"]),

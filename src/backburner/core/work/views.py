@@ -10,6 +10,7 @@ from typing import Any
 from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
+from backburner.core.run import Progress
 from backburner.core.schedule import Event, Schedule, is_recurring
 
 
@@ -59,6 +60,8 @@ class WorkSummary:
     #: The number of tool calls, and the last few tools, newest first.
     calls: int = 0
     recent_tools: tuple[str, ...] = ()
+    #: What its run in progress is doing, if it has said so.
+    progress: Progress | None = None
     #: The last sign of activity.
     updated_at: datetime | None = None
 
@@ -91,6 +94,7 @@ class JobView:
     error: str | None
     calls: int
     recent_tools: tuple[str, ...]
+    progress: Progress | None
     updated_at: datetime
 
     @property
@@ -212,6 +216,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
         calls=work.calls,
         recent_tools=work.recent_tools,
+        progress=work.progress,
         updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
     )
 

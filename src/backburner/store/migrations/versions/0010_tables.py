@@ -431,6 +431,8 @@ def _create_runs() -> None:
         sa.Column("profile", sa.Text),
         sa.Column("escalated_from", sa.Text),
         sa.Column("drafted_at", TIME),
+        sa.Column("progress", sa.Text),
+        sa.Column("progress_at", TIME),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_runs")),
         sa.CheckConstraint(
             "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
