@@ -34,6 +34,7 @@ from backburner.core.prompt import (
     for_continuation,
     for_repair,
     for_reply,
+    prepend_instructions,
     prepend_interrupted_calls,
     prepend_job_summary,
     quote_outside,
@@ -455,3 +456,10 @@ def test_a_continuation_contains_what_is_new_and_nothing_twice(kind: RunKind) ->
     assert "The user says" not in without
     assert "The user says: Hello." in output
     assert ("How to end" in output) == (kind is RunKind.BACKGROUND)
+
+
+def test_the_instructions_of_an_agent_stand_before_its_work() -> None:
+    assert prepend_instructions("", "# Your work") == "# Your work"
+    assert prepend_instructions("Be brief.", "# Your work") == (
+        "# How you work\nBe brief.\n\n# Your work"
+    )

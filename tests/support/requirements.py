@@ -47,7 +47,6 @@ PENDING = frozenset(
     B-now
     B-asked-how
     B-chat-anywhere
-    C-agents
     Z-model-change
     Z-zone
     Z-cli-whole

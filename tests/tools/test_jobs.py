@@ -97,7 +97,7 @@ async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     assert all(result.failed for result in (unknown, neither, nobody, wrong))
     assert unknown.text == ("There is no such job: c_nowhere. List the jobs to see their ids.")
     assert neither.text == "There are no jobs to cancel. Give their ids or a batch."
-    assert "There is no profile 'nobody'. Available: " in nobody.text
+    assert "There is no agent 'nobody'. Available: general, researcher, coder." in nobody.text
     assert wrong.text.startswith("background_block was not called.")
 
 

@@ -258,7 +258,14 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
         ({"timeout": "2d"}, "The timeout cannot be 48 hours. Use 10 seconds to 24 hours."),
         ({"timeout": "long"}, "'long' is not a duration."),
         ({"when": None, "after": "nothing"}, "There is no task called 'nothing'."),
-        ({"agent": "genius"}, "There is no profile 'genius'. Available: scripted."),
+        (
+            {"agent": "genius"},
+            "There is no agent 'genius'. Available: general, researcher, coder, scripted.",
+        ),
+        (
+            {"agent": "researcher", "tools": ["read_file", "write_file"]},
+            "The agent 'researcher' may not use write_file. It may use: read_file,",
+        ),
     ],
 )
 async def test_an_invalid_task_is_refused_and_leaves_nothing(

@@ -11,6 +11,7 @@ from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
 from backburner.core.routing import NO_ROUTES, Routes
+from backburner.core.work.agents import BUILT_IN, Agent, find_agent
 from backburner.ports import (
     Bus,
     Channel,
@@ -115,6 +116,7 @@ class Deps:
     claude: frozenset[str] = frozenset()
     #: Chooses the profile of a new conversation.
     routes: Routes = NO_ROUTES
+    agents: Mapping[str, Agent] = field(default_factory=lambda: BUILT_IN)
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: Drafts of the runs in this process.
     drafts: DraftBroadcast = NO_DRAFTS
@@ -135,6 +137,10 @@ class Deps:
     ] = no_interrupted_commands
     #: Copies the database to a file that is deleted when closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
+
+    def agent(self, name: str | None) -> Agent | None:
+        """Find an agent, or the profile of that name, for new work."""
+        return find_agent(self.agents, name, profiles=self.routes.names)
 
     def can_be_injected(self, profile: str) -> bool:
         return (profile or self.default_profile) not in self.injection_proof

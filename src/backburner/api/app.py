@@ -50,6 +50,7 @@ ROUTERS = (
     schedules.router,
     tasks.router,
     jobs.router,
+    jobs.agents_router,
     runs.router,
     questions.router,
     grants.router,

@@ -68,6 +68,7 @@ def build(
         default_profile=machines.default_profile,
         toolbox=NoTools(),
         routes=machines.routes,
+        agents=settings.agents,
         channels=machines.channels,
         injection_proof=machines.injection_proof,
         claude=machines.claude,

@@ -28,6 +28,7 @@ GROUPS = {
     "Work": {
         "tasks": "Manage tasks.",
         "jobs": "Manage jobs.",
+        "agents": "List the agents that jobs and tasks can name.",
         "runs": "List the runs of a conversation, or show one.",
         "pause": "Pause background work.",
         "resume": "Resume background work.",
@@ -67,6 +68,7 @@ MODULES = {
     "up": "serve",
     "worker": "serve",
     "away": "status",
+    "agents": "jobs",
     "runs": "conversations",
     "stop": "say",
     "reject": "approve",

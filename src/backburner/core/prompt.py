@@ -48,6 +48,8 @@ Answer the user. If they ask for something that takes time or has to be repeated
 
 #: The title of the job summary for a run that waited with background_block.
 AWAITED_JOBS_TITLE = "The jobs you waited for"
+#: The title of the instructions of a named agent.
+INSTRUCTIONS_TITLE = "How you work"
 #: The title of commands that only their folder tells about.
 INTERRUPTED_TITLE = "Interrupted and perhaps done in part; look at the files before you repeat it"
 
@@ -136,6 +138,11 @@ def prepend_memories(memories: Iterable[Memory], text: str, *, surroundings: str
     """Put memories, and the surroundings that discovery looks at, before a prompt."""
     parts = _section("Memories", format_memories(memories)), surroundings, text
     return "\n\n".join(part for part in parts if part)
+
+
+def prepend_instructions(instructions: str, text: str) -> str:
+    """Put the instructions of the agent before a prompt that its session does not know yet."""
+    return f"{_section(INSTRUCTIONS_TITLE, instructions)}\n\n{text}" if instructions else text
 
 
 def prepend_job_summary(job_summary: str, text: str) -> str:

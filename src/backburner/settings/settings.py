@@ -18,6 +18,7 @@ from pydantic_settings import (
 
 from backburner.core.errors import BadRequest, BadSetting
 from backburner.core.routing import Routes
+from backburner.core.work.agents import BUILT_IN
 from backburner.core.work.timeouts import check_timeout
 from backburner.data_folder import (
     PREFIX,
@@ -26,6 +27,7 @@ from backburner.data_folder import (
     find_data,
     read_settings_file,
 )
+from backburner.settings.agents import Agents, read_agents
 from backburner.settings.profiles import Profiles, read_profiles
 from backburner.settings.sources import (
     FallbackSource,
@@ -130,6 +132,11 @@ class Settings(BaseSettings):
         default="",
         description="Profile for tasks, jobs and discovery. A run that fails with it is retried"
         " once with `profile`. Default: `profile`.",
+    )
+    agents: Agents = Field(
+        default_factory=lambda: read_agents({}),
+        description="Agents by name, for jobs and tasks: `instructions`, the only `tools` that they"
+        " may use, and a `profile`. Built in are `general`, `researcher` and `coder`.",
     )
     stall: Duration = Field(
         default=timedelta(minutes=2),
@@ -288,6 +295,22 @@ class Settings(BaseSettings):
                 raise BadSetting(
                     f"`{setting}` is {name[:100]!r}, but no profile has this name.",
                     hint=f"Use one of {', '.join(self.profiles)}, or run `backburner setup`.",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_agents(self) -> Self:
+        for agent in self.agents.values():
+            if agent.profile is not None and agent.profile not in self.profiles:
+                raise BadSetting(
+                    f"The agent {agent.name} has the profile {agent.profile[:100]!r}, but no"
+                    " profile has this name.",
+                    hint=f"Use one of {', '.join(self.profiles)}.",
+                )
+            if agent.name in self.profiles and agent.name not in BUILT_IN:
+                raise BadSetting(
+                    f"{agent.name} is the name of an agent and of a profile.",
+                    hint="Rename one of them: work names both in the same place.",
                 )
         return self
 

@@ -44,7 +44,7 @@ class StartJob(Arguments):
     )
     agent: str = Field(
         default="",
-        description="The name of the profile to use, if the user has named one.",
+        description="`general`, `researcher` (reads only), `coder`, or one that the user names.",
     )
     timeout: Timeout = None
     batch: str = Field(
@@ -158,7 +158,7 @@ class _Tools:
         """Show the status of a job, and its result if it has one; never waits.
 
         For a running job it shows the number of tool calls, the last ones, the last activity, and
-        what the job says that it is doing.
+        its progress.
         """
         selection = await jobs.fetch(self._deps, self._origin, [arguments.task_id])
         if selection.unknown:

@@ -27,7 +27,7 @@ def progress_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
     async def report(arguments: ReportProgress) -> str:
         """Show the user how far you are, in work that takes more than a minute or two.
 
-        Only the last line is shown, and only while you work; it is no message and no result.
+        Only the last line is shown, and only while you work.
         """
         await progress.report(deps, turn, arguments.text)
         return "Shown."

@@ -94,7 +94,8 @@ class AddTask(TaskSchedule):
         description="The names of the tools it may use; null: those of this conversation.",
     )
     agent: str | None = Field(
-        default=None, description="The name of the profile to use; null: the default."
+        default=None,
+        description="`general`, `researcher` (reads only), `coder`, or one that the user names.",
     )
 
     def task(self) -> NewTask:
@@ -107,7 +108,7 @@ class AddTask(TaskSchedule):
             max_runs=self.max_runs,
             run_timeout=self.timeout,
             tools=self.tools,
-            profile=self.agent,
+            agent=self.agent,
         )
 
 

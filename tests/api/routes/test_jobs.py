@@ -230,6 +230,29 @@ async def test_jobs_and_tasks_show_what_they_say_they_are_doing(
     stage.kill()
 
 
+@requirement("C-agents")
+async def test_agents_are_listed_and_named_by_jobs_and_tasks(
+    ask: Asker, chat: Conversation
+) -> None:
+    agents = {agent["name"]: agent for agent in await ask.get("/api/agents")}
+    assert list(agents) == ["general", "researcher", "coder"]
+    assert agents["general"]["tools"] is None
+    assert all(agent["built_in"] for agent in agents.values())
+
+    job = await start(ask, chat, agent="researcher")
+    task = {"name": "Review", "prompt": "Look.", "when": "in 2h", "agent": "coder"}
+    made = await ask.do("POST", "/api/tasks", task)
+    shown = await ask.get(f"/api/conversations/{job['id']}")
+    assert (job["agent"], shown["agent"], made["agent"]) == ("researcher", "researcher", "coder")
+    assert shown["tools"] == agents["researcher"]["tools"]
+    wider = {"tools": ["read_file", "fetch_url"]}
+    answer = await ask("PATCH", f"/api/tasks/{made['id']}", wider)
+    assert answer.status_code == 400
+    assert "The agent 'coder' may not use fetch_url." in answer.text
+    freed = await ask.do("PATCH", f"/api/tasks/{made['id']}", {"tools": None})
+    assert freed["tools"] == agents["coder"]["tools"]
+
+
 async def test_a_job_that_failed_says_why(
     ask: Asker, stage: Stage, chat: Conversation, clock: SetClock
 ) -> None:

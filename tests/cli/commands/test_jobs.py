@@ -59,6 +59,20 @@ def test_a_job_is_started_with_a_timeout(jobs: Call, ask_jobs: Callable[..., Any
     assert "The timeout cannot be 48 hours. Use 10 seconds to 24 hours." in refused.err[0]
 
 
+def test_agents_are_listed_and_a_job_is_started_with_one(
+    jobs: Call, ask_jobs: Callable[..., Any], talk: Call
+) -> None:
+    listed = talk("agents")
+    job = ask_jobs("start", "Count.", "--agent", "researcher")
+    shown = jobs("show", job["id"])
+    refused = jobs("start", "Count.", "--agent", "nobody")
+
+    assert listed.out[0].split() == ["NAME", "PROFILE", "TOOLS", "INSTRUCTIONS"]
+    assert [line.split()[0] for line in listed.out[1:]] == ["general", "researcher", "coder"]
+    assert any(line.split() == ["agent", "researcher"] for line in shown.out)
+    assert "There is no agent 'nobody'. Available: general, researcher, coder" in refused.err[0]
+
+
 def test_a_batch_is_listed_cancelled_and_deleted_together(
     jobs: Call, ask_jobs: Callable[..., Any], talk: Call
 ) -> None:

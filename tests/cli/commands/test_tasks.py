@@ -42,12 +42,14 @@ def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> Non
 
 
 def test_the_timeout_of_a_task_is_set_and_changed(ask: Callable[..., Any], talk: Call) -> None:
-    made = ask("tasks", "add", "lasting", "Look at CI.", *LATER, "--timeout", "20m")
+    options = ("--timeout", "20m", "--agent", "coder")
+    made = ask("tasks", "add", "lasting", "Look at CI.", *LATER, *options)
     changed = talk("tasks", "edit", "lasting", "--timeout", "3h")
     shown = talk("tasks", "show", "lasting")
     nothing = talk("tasks", "edit", "lasting")
 
-    assert made["timeout"] == 1200
+    assert (made["timeout"], made["agent"]) == (1200, "coder")
+    assert "run_command" in made["tools"]
     assert changed.out[0].startswith("Changed: lasting, at 03:33 on Monday (UTC)")
     assert any(line.split() == ["timeout", "3", "hours"] for line in shown.out)
     assert (nothing.code, nothing.out) == (2, [])

@@ -19,6 +19,7 @@ from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.transitions import Step, Terms
+from backburner.core.work.agents import allow_both, check_tools
 from backburner.core.work.timeouts import check_timeout
 from backburner.ports import Tx
 
@@ -79,7 +80,10 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
             check_timeout(terms.run_timeout)
         if terms.tools != conversation.tools:
             allowed = None if origin.is_user else origin.hold(tx).tools
-            terms = replace(terms, tools=create.narrow(terms.tools, allowed))
+            agent = deps.agents.get(conversation.agent or "")
+            check_tools(agent, terms.tools)
+            tools = create.narrow(terms.tools, allowed)
+            terms = replace(terms, tools=allow_both(tools, agent.tools if agent else None))
         step = transitions.edit_terms(conversation, terms, now=tx.now, schedule=schedule)
         check_destinations(deps, step.conversation.reports_to, known=conversation.reports_to)
         return step

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from backburner.actions import steps
+from backburner.actions import create, steps
 from backburner.actions.conversations import remove
 from backburner.actions.deps import Deps
 from backburner.actions.lookup import ancestry
@@ -45,7 +45,7 @@ JOB_SESSION_GONE_HINT = "Start a new job with a complete prompt."
 class JobRequest:
     description: str
     prompt: str
-    #: Profile; None: the routes decide.
+    #: The name of an agent or a profile; None: as in the parent.
     agent: str | None = None
     #: None: the default of jobs.
     timeout: timedelta | None = None
@@ -82,6 +82,7 @@ async def start(
     """
     _check_new(requests, batch)
     timeouts = [request.timeout or deps.limits.job_timeout for request in requests]
+    agents = [deps.agent(request.agent) for request in requests]
     ids = [new_conversation_id() for _ in requests]
     batch = batch.strip() or _new_batch(origin)
 
@@ -98,9 +99,9 @@ async def start(
         jobs.check_new_jobs(lineage, open_jobs=open_jobs, new_jobs=len(requests))
         message_id = _answered_message(tx, origin)
         started = []
-        for job_id, request, timeout in zip(ids, requests, timeouts, strict=True):
+        for job_id, request, timeout, agent in zip(ids, requests, timeouts, agents, strict=True):
             brief = replace(
-                _brief(here, request, batch, root.id),
+                create.with_agent(deps, _brief(here, request, batch, root.id), agent),
                 run_timeout=timeout,
                 uses=common_uses(here.uses, origin.uses),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
@@ -350,7 +351,8 @@ def _brief(here: Conversation, request: JobRequest, batch: str, root: Conversati
         notify=Notify.NEVER,
         # Jobs may use no more tools than their parent, and send questions where it does.
         tools=here.tools,
-        profile=request.agent or here.requested_profile,
+        agent=here.agent,
+        profile=here.requested_profile,
         reports_to=here.reports_to,
         parent_id=here.id,
         root_id=root,

@@ -1,7 +1,7 @@
 """Tasks: create or propose, list, show, approve, reject, delete; `control` has the rest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from backburner.actions import browse, conversations, create, lookup, questions, schedules
@@ -20,6 +20,7 @@ from backburner.core.run import Run
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief
 from backburner.core.validation import normalize_title
+from backburner.core.work.agents import check_tools
 from backburner.core.work.timeouts import check_timeout
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, ConversationRow, PageKey, Tx, View
@@ -39,6 +40,8 @@ class NewTask:
     run_timeout: timedelta | None = None
     #: None: those of the parent.
     tools: Sequence[str] | None = None
+    #: The name of an agent or a profile.
+    agent: str | None = None
     profile: str | None = None
     #: Only users name destinations; a child task has those of its parent.
     reports_to: tuple[Destination, ...] = ()
@@ -59,6 +62,8 @@ async def add(
     """
     check_destinations(deps, new.reports_to)
     check_timeout(new.run_timeout)
+    agent = deps.agent(new.agent)
+    check_tools(agent, new.tools)
     task_id, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> WorkReport:
@@ -69,7 +74,8 @@ async def add(
         if task is None:
             _refuse_same_name(tx, origin.user, new.name)
             schedule = schedules.resolve(tx, origin.user, new.timing)
-            brief = _brief(new, schedule, here)
+            brief = create.with_agent(deps, _brief(new, schedule, here), agent)
+            brief = replace(brief, profile=new.profile or brief.profile)
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
         return create.report(tx, task)
 

@@ -234,6 +234,7 @@ class ConversationOut(ConversationSummaryOut):
         },
         tools=None,
         uses=None,
+        agent=None,
         reports_to=[],
         last_result_hash=None,
         run_timeout=None,
@@ -243,6 +244,7 @@ class ConversationOut(ConversationSummaryOut):
     state: ConversationStateOut
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
     uses: UsesOut
+    agent: str | None = Field(description="The agent that was asked for, if any.")
     reports_to: Sequence[DestinationOut]
     last_result_hash: str | None
     run_timeout: float | None = Field(description="In seconds; null: the default.")
@@ -264,6 +266,7 @@ class ConversationOut(ConversationSummaryOut):
             ),
             tools=conversation.tools,
             uses=list_uses(conversation),
+            agent=conversation.agent,
             reports_to=list_destinations(conversation),
             last_result_hash=conversation.last_result_hash,
             run_timeout=timeout.total_seconds() if timeout else None,

@@ -13,6 +13,7 @@ from backburner.api.schemas.run import ProgressOut
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
 from backburner.core.run import Progress
+from backburner.core.work.agents import BUILT_IN, Agent
 from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus, JobView
 
@@ -67,7 +68,9 @@ class NewJobBody(RequestBody):
     conversation: Parent
     description: str = Field(min_length=1, max_length=MAX_TITLE_CHARS, description="A short name.")
     prompt: str = Field(min_length=1, description="Complete instructions; a job has no history.")
-    agent: str | None = Field(default=None, description="A profile; null: the default profile.")
+    agent: str | None = Field(
+        default=None, description="An agent or a profile; null: as in the conversation."
+    )
     timeout: RunTimeout | None = Field(
         default=None, description="Of a run, in seconds; null: the default of jobs."
     )
@@ -81,6 +84,36 @@ class NewJobBody(RequestBody):
             prompt=self.prompt,
             agent=self.agent or None,
             timeout=None if self.timeout is None else timedelta(seconds=self.timeout),
+        )
+
+
+class AgentOut(BaseModel):
+    """An agent: what is asked of a model, and what it may use."""
+
+    model_config = example(
+        name="researcher",
+        instructions="You find things out, and change nothing.",
+        tools=["read_file", "list_files"],
+        profile=None,
+        built_in=True,
+    )
+
+    name: str
+    instructions: str
+    tools: Sequence[str] | None = Field(
+        description="The only tools it may use; null: all that the work may use."
+    )
+    profile: str | None = Field(description="The profile it uses; null: that of the work.")
+    built_in: bool
+
+    @classmethod
+    def of(cls, agent: Agent) -> Self:
+        return cls(
+            name=agent.name,
+            instructions=agent.instructions,
+            tools=agent.tools,
+            profile=agent.profile,
+            built_in=BUILT_IN.get(agent.name) == agent,
         )
 
 
@@ -109,7 +142,7 @@ class JobSummaryOut(BaseModel):
 
     id: str
     description: str
-    agent: str | None = Field(description="The requested profile, if any.")
+    agent: str | None = Field(description="The agent or profile that was asked for, if any.")
     timeout: Seconds = Field(description="Of a run, in seconds.")
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")

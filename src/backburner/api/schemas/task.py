@@ -104,6 +104,7 @@ class NewTaskBody(TaskTimesBody):
         default=None, description="The only tools it may use; null: all."
     )
     reports_to: list[NewDestinationBody] = Field(default=[], max_length=MAX_DESTINATIONS)
+    agent: str | None = Field(default=None, description="An agent or a profile.")
     profile: str | None = Field(default=None, description="Null: the default profile.")
 
     def task(self) -> NewTask:
@@ -116,6 +117,7 @@ class NewTaskBody(TaskTimesBody):
             max_runs=self.max_runs,
             run_timeout=_read_seconds(self.timeout),
             tools=self.tools,
+            agent=self.agent,
             profile=self.profile,
             reports_to=_read_destinations(self.reports_to),
         )
@@ -202,6 +204,7 @@ class TaskOut(BaseModel):
         last_result_hash=None,
         tools=None,
         uses=None,
+        agent=None,
         reports_to=[{"channel": "discord", "target": "42"}],
         profile="claude",
         parent_id=None,
@@ -236,6 +239,7 @@ class TaskOut(BaseModel):
     last_result_hash: str | None
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
     uses: UsesOut
+    agent: str | None = Field(description="The agent that was asked for, if any.")
     reports_to: Sequence[DestinationOut]
     profile: str = Field(description="The profile that its runs use.")
     parent_id: str | None = Field(description="The conversation that created it.")
@@ -393,7 +397,7 @@ def _unchanged(value: Any) -> Any:
 #: Fields of the conversation that are copied unchanged.
 _COPIED = (
     *("id", "next_run_at", "last_run_at", "run_count", "max_runs", "notify", "last_result_hash"),
-    *("tools", "parent_id", "created_by", "created_at"),
+    *("tools", "agent", "parent_id", "created_by", "created_at"),
 )
 #: The field of `Terms` that each changed field becomes, and how its value is read.
 _TERMS = {

@@ -65,6 +65,24 @@ def jobs() -> None:
     """
 
 
+@click.command("agents")
+@json_option
+@with_server
+def agents(server: Server, *, as_json: bool) -> None:
+    """List the agents that jobs and tasks can name."""
+    items = server.get("/api/agents")
+    rows = [
+        {
+            "NAME": agent["name"],
+            "PROFILE": agent["profile"] or "",
+            "TOOLS": "all" if agent["tools"] is None else truncate(", ".join(agent["tools"])),
+            "INSTRUCTIONS": truncate(agent["instructions"]),
+        }
+        for agent in items
+    ]
+    print_items(items, rows, empty="No agents.", as_json=as_json)
+
+
 @jobs.command(LIST)
 @click.option("--status", help="Filter: running, resumed, completed, error or cancelled.")
 @_batch_option
@@ -102,7 +120,7 @@ def list_jobs(
     metavar="CONVERSATION",
     help="Conversation that gets the result. Default: a new one.",
 )
-@click.option("--agent", metavar="PROFILE", help="Profile to use.")
+@click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
 @timeout_option(default="job_timeout")
 @click.option("--wait", is_flag=True, help="Wait until it has ended, and show its result.")
@@ -240,6 +258,7 @@ def print_job(job: Any) -> None:
         {
             "id": job["id"],
             "description": job["description"],
+            "agent": job["agent"],
             "status": describe_status(job),
             "question": job["question"],
             "timeout": describe_seconds(job["timeout"]),

@@ -86,6 +86,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
             "timeout": describe_seconds(details["timeout"]),
+            "agent": details["agent"],
             "tools": _tools(details),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
@@ -119,6 +120,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
 @timeout_option(default="run_timeout")
+@click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--profile", metavar="NAME", help="Profile to use.")
 @json_option
 @with_server

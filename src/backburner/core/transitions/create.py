@@ -47,6 +47,7 @@ class Brief:
     run_timeout: timedelta | None = None
     tools: tuple[str, ...] | None = None
     uses: Uses = None
+    agent: str | None = None
     profile: str | None = None
     reports_to: tuple[Destination, ...] = ()
     parent_id: ConversationId | None = None
@@ -154,6 +155,7 @@ def _new_work(
         run_timeout=brief.run_timeout,
         tools=brief.tools,
         uses=brief.uses,
+        agent=brief.agent,
         requested_profile=brief.profile,
         on_repeated_failure=brief.on_repeated_failure,
         notify=brief.notify,

@@ -98,6 +98,7 @@ def proposal_question(
         "recipients": [[to.channel, to.target] for to in conversation.reports_to],
         "notify": conversation.notify.value,
         "max_runs": conversation.max_runs,
+        "agent": conversation.agent,
         "profile": conversation.requested_profile,
         "timeout": None if timeout is None else timeout.total_seconds(),
     }
@@ -124,6 +125,8 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
         at_most = "" if limit is None else f", at most {limit} times"
         lines.append(f"It would run {describe(conversation.schedule, zone=zone)}{at_most}:")
     lines.append(_truncate(str(conversation.state.context.get("prompt", "")), MAX_PROPOSAL_CHARS))
+    if conversation.agent is not None:
+        lines.append(f"Agent: {conversation.agent}.")
     if conversation.run_timeout is not None:
         lines.append(f"A run may take up to {describe_timeout(conversation.run_timeout)}.")
     if conversation.tools is not None:

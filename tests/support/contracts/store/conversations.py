@@ -103,6 +103,7 @@ FULL = Conversation(
     run_timeout=timedelta(minutes=1, microseconds=1),
     tools=("read", ANY_TEXT),
     uses=frozenset(Use),
+    agent=ANY_TEXT,
     requested_profile=ANY_TEXT,
     profile=ANY_TEXT,
     on_repeated_failure=OnRepeatedFailure.PAUSE,

@@ -197,6 +197,7 @@ def _create_conversations() -> None:
         sa.Column("last_run_at", TIME),
         sa.Column("run_timeout", sa.BigInteger),
         sa.Column("tools", sa.Text),
+        sa.Column("agent", sa.Text),
         sa.Column("requested_profile", sa.Text),
         sa.Column("on_repeated_failure", sa.Text, nullable=False),
         sa.Column("notify", sa.Text, nullable=False),
