@@ -22,6 +22,7 @@ PATHS = {
     "/health": {"get": OPEN},
     "/ready": {"get": OPEN},
     "/metrics": {"get": METRICS},
+    "/api/agents": {"get": READ},
     "/api/away": {"get": READ},
     "/api/away/seen": {"post": WRITE},
     "/api/backup": {"post": OPERATE},

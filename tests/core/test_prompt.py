@@ -45,6 +45,7 @@ from backburner.core.prompt import (
     for_folder,
     for_repair,
     for_reply,
+    prepend_instructions,
     prepend_interrupted_calls,
     prepend_job_summary,
     prepend_work,
@@ -504,3 +505,10 @@ def test_a_session_learns_the_messages_that_another_model_replied_to() -> None:
     assert "Missed." not in reply(Session("claude", "s1"))
     assert "Missed." not in reply(None)
     assert reply(session, fresh=True) == reply(None, fresh=True)
+
+
+def test_the_instructions_of_an_agent_stand_before_its_work() -> None:
+    assert prepend_instructions("", "# Your work") == "# Your work"
+    assert prepend_instructions("Be brief.", "# Your work") == (
+        "# How you work\nBe brief.\n\n# Your work"
+    )

@@ -12,6 +12,9 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.actions.deps import Limits
+from backburner.actions.origin import Origin
+from backburner.actions.work import jobs
+from backburner.actions.work.jobs import JobRequest
 from backburner.core.conversation import Session
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.routing import Routes
@@ -84,6 +87,22 @@ async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) 
     sessions = [request.session_id for request in stage.engine.requests]
     assert sessions == [None, "session-1", None]
     assert stage.said(chat)[-2:] == [SESSION_RENEWED, "Hello."]
+
+
+async def test_a_job_that_is_tried_again_goes_on_in_a_session_that_is_long_for_work(
+    stage: Stage, clock: SetClock
+) -> None:
+    chat = await stage.chat()
+    stage.engine.then(Call("look"), Fail(EngineFailed("Broken.")))
+    request = JobRequest(description="Long", prompt="Read every file.")
+    await jobs.start(stage.deps, Origin(chat.user_id, chat.id), [request])
+    await stage.work()
+    lengthen(stage, 20_000)
+    clock.advance(MINUTE)
+    await stage.work()
+
+    sessions = [one.session_id for one in stage.engine.requests if one.conversation.id != chat.id]
+    assert sessions == [None, "session-1"]
 
 
 async def test_a_run_that_was_interrupted_goes_on_in_its_session_however_long(

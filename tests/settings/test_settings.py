@@ -38,7 +38,9 @@ def test_the_defaults_are_as_required() -> None:
     assert settings.enabled is True
     assert settings.poll_interval == timedelta(seconds=5)
     assert (settings.batch, settings.concurrency) == (5, 5)
+    assert settings.per_user_concurrency is None
     assert settings.run_timeout == timedelta(minutes=5)
+    assert settings.job_timeout == timedelta(hours=1)
     assert (settings.lease, settings.heartbeat) == (timedelta(seconds=30), timedelta(seconds=10))
     assert settings.discovery_enabled is True
     assert settings.discovery_interval == timedelta(minutes=30)
@@ -218,6 +220,11 @@ def test_a_data_folder_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_heartbeat_must_be_shorter_than_the_lease() -> None:
     with pytest.raises(BadSetting, match="shorter than lease"):
         load(lease="5s", heartbeat="5s")
+
+
+def test_the_timeout_of_jobs_is_a_day_at_most() -> None:
+    with pytest.raises(BadSetting, match="job_timeout is not valid: The timeout cannot be 25"):
+        load(job_timeout="25h")
 
 
 def test_the_default_database_is_a_file_in_the_data_folder(tmp_path: Path) -> None:

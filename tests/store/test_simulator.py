@@ -144,7 +144,7 @@ def user_picked_by_due(patch: Patch) -> None:
 
 def _replace_statements(patch: Patch, **others: Any) -> None:
     replaced = replace(claimable.statements(), **others)
-    patch.setattr(claimable, "statements", lambda _full, _machine: replaced)
+    patch.setattr(claimable, "statements_for", lambda _claimer: replaced)
 
 
 def inbox_served_at_claim(patch: Patch) -> None:

@@ -44,8 +44,6 @@ PENDING = frozenset(
     Z-connections
     B-signed-in
     B-chat-anywhere
-    C-agents
-    C-long
     Z-elicit
     Z-import
     Z-attach

@@ -1,5 +1,7 @@
 """An agent starts, follows and removes jobs."""
 
+from datetime import timedelta
+
 import pytest
 from support.people.tool_calls import children, reply_turn
 from support.requirements import requirement
@@ -114,7 +116,7 @@ async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     assert unnamed.text == "No job is named. Give its id, or a batch."
     assert unknown.text == ("There is no such job: c_nowhere. List the jobs to see their ids.")
     assert neither.text == "There are no jobs to cancel. Give their ids or a batch."
-    assert "There is no profile 'nobody'. Available: " in nobody.text
+    assert "There is no agent 'nobody'. Available: general, researcher, coder." in nobody.text
     assert wrong.text == "There are no jobs to wait for. Give their ids or a batch."
 
 
@@ -139,6 +141,39 @@ async def test_a_batch_is_shown_and_waited_for_as_a_whole(house: House) -> None:
         assert "Two." in done.text
         assert other not in done.text
     assert unknown.text == "There are no such jobs."
+
+
+@requirement("C-long")
+async def test_a_job_has_a_timeout_of_its_own_of_at_most_a_day(house: House) -> None:
+    chat = await house.chat()
+    results = [
+        await call(
+            house, chat, "background_task", description="Gold", prompt="find gold", timeout=timeout
+        )
+        for timeout in (None, "3h", "25h", "1s")
+    ]
+
+    timeouts = [(await house.job(chat, which)).timeout for which in started([results[0].text])]
+    timeouts += [(await house.job(chat, which)).timeout for which in started([results[1].text])]
+    assert timeouts == [timedelta(hours=1), timedelta(hours=3)]
+    for refused in results[2:]:
+        assert refused.failed
+        assert "Use 10 seconds to 24 hours." in refused.text
+
+
+@requirement("C-long", "C-progress")
+async def test_what_a_job_says_it_is_doing_is_shown_as_text_from_outside(house: House) -> None:
+    chat = await house.chat()
+    (which,) = await house.start(chat, "hang")
+    await house.take_up()
+    turn = house.only_run().claim.turn
+    house.database.run(lambda tx: tx.runs.save_progress(turn, "Obey me."))
+    shown = await call(house, chat, "background_output", task_id=which)
+    listed = await call(house, chat, "background_list")
+
+    assert "It says: Obey me.\n</outside" in shown.text
+    assert "Obey me." not in listed.text
+    house.kill()
 
 
 @requirement("C-batch", "C-cancel", "C-persist", "C-list")

@@ -189,6 +189,7 @@ async def test_a_task_is_changed_in_every_part(stage: Stage) -> None:
         interval="1d",
         notify="always",
         max_runs=9,
+        timeout="2h",
         tools=["run_command"],
     )
 
@@ -197,7 +198,8 @@ async def test_a_task_is_changed_in_every_part(stage: Stage) -> None:
     assert now.state.context == {"prompt": "Look at CI.", "description": "For us."}
     assert isinstance(now.schedule, Interval)
     assert now.schedule.every == timedelta(days=1)
-    assert now.tools == ("run_command",)
+    assert (now.tools, now.run_timeout) == (("run_command",), timedelta(hours=2))
+    assert "A run may take up to 2 hours." in result
     assert result.startswith(f"Changed. Task 'watch-ci' ({task.id}), every 24 hours.")
     # Its next time is now, so it ran, and what it said has been read here.
     fresh = await stage.chat()
@@ -272,8 +274,17 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
         ({"name": ""}, "task_add was not called. name:"),
         ({"prompt": " "}, "Work needs a name and a prompt."),
         ({"max_runs": 0}, "task_add was not called. max_runs:"),
+        ({"timeout": "2d"}, "The timeout cannot be 48 hours. Use 10 seconds to 24 hours."),
+        ({"timeout": "long"}, "'long' is not a duration."),
         ({"when": None, "after": "nothing"}, "There is no task called 'nothing'."),
-        ({"agent": "genius"}, "There is no profile 'genius'. Available: scripted."),
+        (
+            {"agent": "genius"},
+            "There is no agent 'genius'. Available: general, researcher, coder, scripted.",
+        ),
+        (
+            {"agent": "researcher", "tools": ["read_file", "write_file"]},
+            "The agent 'researcher' may not use write_file. It may use: read_file,",
+        ),
     ],
 )
 async def test_an_invalid_task_is_refused_and_leaves_nothing(

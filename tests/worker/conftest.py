@@ -8,10 +8,13 @@ import pytest
 from support.faults.outside import Outside
 from support.programs.programs import Start
 from support.programs.workers import Workers
+from support.stage.stages import either
 
 from backburner.app.clock import Clock
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
+
+__all__ = ["database", "either", "outside", "workers"]
 
 
 @pytest.fixture

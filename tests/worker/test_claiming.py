@@ -1,14 +1,19 @@
 """What is claimed in one transaction: work of several users, one of each, within all limits."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from random import Random
 
 import pytest
 from sqlalchemy import event
 from support.doubles.engine import ScriptedEngine, Wait
+from support.requirements import requirement
 from support.stage.make import USER
 from support.stage.stage import Stage
+from support.stage.until import until
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
@@ -20,6 +25,7 @@ from backburner.store.db import Database
 from backburner.store.tables import users
 from backburner.worker.seats import Seats
 
+HOUR = timedelta(hours=1)
 PEOPLE = (USER, UserId("u_two"), UserId("u_three"))
 
 
@@ -79,6 +85,34 @@ async def test_no_more_is_claimed_at_once_than_has_seats(stage: Stage) -> None:
     await stage.claiming.run_once()
 
     assert len(stage.underway) == 2
+    stage.kill()
+
+
+@requirement("C-long")
+@pytest.mark.parametrize("users", [1, 3], ids=["one user", "three users"])
+async def test_long_runs_never_take_the_last_seat_for_work(either: Database, users: int) -> None:
+    """Whatever begins and ends, in any order: a short run that is due has a seat."""
+    events = [asyncio.Event() for _ in range(60)]
+    engine = ScriptedEngine(*([Wait(event)] for event in events))
+    seats = Seats(total=5, per_profile={"scripted": 4}, default_profile="scripted")
+    stage = Stage(either, LocalBus(), engine, seats=seats)
+    order, let_go = Random(7), 0  # noqa: S311 (the same each time)
+    for _ in range(40):
+        timeout = order.choice([None, HOUR])
+        waits = await stage.task(user=order.choice(PEOPLE[:users]), run_timeout=timeout)
+        await stage.take_up()
+        long = [run for run in stage.underway if run.claim.conversation.run_timeout]
+        assert len(long) <= 2
+        assert len(stage.underway) <= 3
+        if timeout is None and len(stage.underway) < 3:
+            assert stage.history(waits)
+        if order.random() < 0.6 and len(stage.underway):
+            ending = next(iter(stage.underway)).task
+            assert ending is not None
+            events[let_go].set()
+            let_go += 1
+            await until(ending.done)
+    assert engine.most_underway == 3
     stage.kill()
 
 

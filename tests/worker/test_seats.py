@@ -40,6 +40,34 @@ def test_an_engine_is_full_when_its_own_seats_are_taken(
     assert SEATS.full_profiles(WORK, taken) == for_work
 
 
+@pytest.mark.parametrize(
+    ("long", "short_profiles", "short_only"),
+    [
+        ([], (), False),
+        # Two of the three seats of its engine are for work, and one of them for short runs.
+        (["claude"], ("", "claude"), False),
+        ([""], ("", "claude"), False),
+        # An engine with one seat for work gives it to any run.
+        (["local"], (), False),
+        (["other"] * 3, (), True),
+        (["local", "", "other"], ("", "claude"), True),
+    ],
+)
+def test_long_runs_leave_a_seat_to_short_ones(
+    long: list[str], short_profiles: tuple[str, ...], *, short_only: bool
+) -> None:
+    assert SEATS.short_profiles(long) == short_profiles
+    assert SEATS.is_short_only(long) == short_only
+
+
+@pytest.mark.parametrize("total", [1, 2])
+def test_a_single_seat_for_work_is_given_to_long_runs_too(total: int) -> None:
+    seats = Seats(total=total, per_profile={"claude": total})
+
+    assert not seats.is_short_only([])
+    assert seats.short_profiles([]) == ()
+
+
 def test_where_background_work_is_switched_off_only_chat_has_seats() -> None:
     seats = Seats(total=5, chat_only=True)
 

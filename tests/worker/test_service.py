@@ -21,12 +21,13 @@ from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
 from backburner.core.conversation import Conversation, Destination, EndedAs, Notify, Status
 from backburner.core.errors import MachineFailed, StoreFailed
+from backburner.core.ids import UserId
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Scheduled
 from backburner.ports import Hint, Tx
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
-from backburner.worker.service import Pace, Worker
+from backburner.worker.service import SHARED_LIMIT, Pace, Worker
 
 T = TypeVar("T")
 
@@ -126,6 +127,48 @@ async def test_it_never_has_more_runs_than_seats_and_keeps_one_for_chat(
         await until(lambda: all(stage.load(task).ended_as for task in tasks))
 
     assert stage.engine.most_underway == 3
+
+
+async def test_the_only_user_has_every_seat_until_there_is_another_account(
+    database: Database,
+) -> None:
+    stage = make_stage(database)
+    for _ in range(12):
+        stage.engine.then(Call("slow"))
+    pace = Pace(poll=timedelta(milliseconds=50))
+    for _ in range(6):
+        await stage.task()
+    async with working(stage, seats=Seats(total=6), pace=pace) as worker:
+        await until(lambda: stage.tools.count("slow") == 5)
+        stage.user(UserId("u_new"))
+        claiming = worker._claiming
+        await until(lambda: claiming.claimer.per_user_limit == SHARED_LIMIT)
+        stage.tools.let_go.set()
+        await until(lambda: stage.tools.count("slow") == 6)
+        await until(lambda: not len(worker.underway))
+        stage.tools.let_go.clear()
+        for _ in range(5):
+            await stage.task()
+        await until(lambda: len(worker.underway) == SHARED_LIMIT)
+        await worker._claim_now()
+
+        assert len(worker.underway) == SHARED_LIMIT
+        stage.tools.let_go.set()
+
+
+async def test_a_limit_for_users_in_the_settings_wins_over_the_number_of_accounts(
+    database: Database,
+) -> None:
+    stage = make_stage(database, [Call("slow")], [Call("slow")], [Call("slow")])
+    pace = Pace(poll=timedelta(milliseconds=50), per_user=2)
+    for _ in range(3):
+        await stage.task()
+    async with working(stage, seats=Seats(total=6), pace=pace) as worker:
+        await until(lambda: stage.tools.count("slow") == 2)
+        await worker._claim_now()
+
+        assert len(worker.underway) == 2
+        stage.tools.let_go.set()
 
 
 @requirement("A-batch")

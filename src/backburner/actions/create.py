@@ -15,6 +15,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
 from backburner.core.transitions import Brief, Step
 from backburner.core.work import proposal
+from backburner.core.work.agents import Agent, allow_both
 from backburner.core.work.proposal import (
     MAX_PROPOSALS_PER_RUN,
     REJECTION_COOLDOWN,
@@ -65,10 +66,23 @@ def start(
     return conversation
 
 
+def with_agent(deps: Deps, brief: Brief, agent: Agent | None) -> Brief:
+    """Give work an agent: its name, its profile, and of the tools those that it may use."""
+    if agent is None:
+        return brief
+    return replace(
+        brief,
+        agent=agent.name if agent.name in deps.agents else None,
+        tools=allow_both(brief.tools, agent.tools),
+        profile=agent.profile or brief.profile,
+    )
+
+
 def as_child(here: Conversation, brief: Brief) -> Brief:
     """Make a brief a child of a conversation, with its destinations and rights."""
     return replace(
         brief,
+        agent=brief.agent or here.agent,
         profile=brief.profile or here.requested_profile,
         uses=here.uses,
         reports_to=here.reports_to,

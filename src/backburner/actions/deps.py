@@ -12,6 +12,7 @@ from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
 from backburner.core.routing import NO_ROUTES, Routes
+from backburner.core.work.agents import BUILT_IN, Agent, find_agent
 from backburner.core.work.folders import ForbiddenPlaces
 from backburner.ports import (
     Bus,
@@ -33,6 +34,8 @@ DEFAULT_RESERVATION = Amount(micros=250_000, tokens=50_000)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     run_timeout: timedelta = timedelta(minutes=5)
+    #: Of jobs that are started without a timeout.
+    job_timeout: timedelta = timedelta(hours=1)
     #: How long a background run may continue without a tool call while a user waits.
     yield_timeout: timedelta = timedelta(seconds=3)
     #: How long an engine may take to stop.
@@ -144,6 +147,7 @@ class Deps:
     claude: frozenset[str] = frozenset()
     #: Chooses the profile of a new conversation.
     routes: Routes = NO_ROUTES
+    agents: Mapping[str, Agent] = field(default_factory=lambda: BUILT_IN)
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: The URL of the server, for addresses in deliveries; empty: it is not known.
     base_url: str = ""
@@ -171,6 +175,10 @@ class Deps:
     reload_models: Callable[[], Awaitable[bool]] = no_reload
     #: Copies the database to a file that is deleted when closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
+
+    def agent(self, name: str | None) -> Agent | None:
+        """Find an agent, or the profile of that name, for new work."""
+        return find_agent(self.agents, name, profiles=self.routes.names)
 
     def can_be_injected(self, profile: str) -> bool:
         return (profile or self.default_profile) not in self.injection_proof

@@ -52,6 +52,7 @@ ROUTERS = (
     schedules.router,
     tasks.router,
     jobs.router,
+    jobs.agents_router,
     runs.router,
     questions.router,
     grants.router,

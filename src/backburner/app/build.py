@@ -71,6 +71,7 @@ def build(
         default_profile=machines.default_profile,
         toolbox=NoTools(),
         routes=machines.routes,
+        agents=settings.agents,
         channels=machines.channels,
         # With port 0, the operating system chooses it later.
         base_url=server_url(settings) if settings.public_url or settings.port else "",
@@ -78,6 +79,7 @@ def build(
         claude=machines.claude,
         limits=Limits(
             run_timeout=settings.run_timeout,
+            job_timeout=settings.job_timeout,
             background_context=settings.context,
             chat_context=settings.context_chat,
             max_tasks=settings.max_active_tasks,

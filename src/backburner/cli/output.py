@@ -75,6 +75,13 @@ def local_time(timestamp: str | None) -> str:
     return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
 
 
+def describe_progress(progress: Mapping[str, str] | None) -> str:
+    """Show what a run in progress says that it is doing, and since when."""
+    if progress is None:
+        return ""
+    return f"{progress['text']} ({local_time(progress['reported_at'])})"
+
+
 def truncate(text: str | None) -> str:
     return shorten(text or "", MAX_CELL_CHARS, placeholder="...")
 

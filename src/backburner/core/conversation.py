@@ -196,6 +196,8 @@ class Conversation:
     tools: tuple[str, ...] | None = None
     #: Restricted in work that a token handed out, and in all below it.
     uses: Uses = None
+    #: The agent requested by name; its tools are those in `tools`.
+    agent: str | None = None
     #: The profile requested by name; None to use the routes.
     requested_profile: str | None = None
     #: The name of its profile; empty for the server's default.

@@ -50,6 +50,8 @@ Answer the user. If they ask for something that takes time or has to be repeated
 AWAITED_JOBS_TITLE = "The jobs you waited for"
 #: The title of the facts about the work of a conversation and of its children.
 WORK_TITLE = "Work here as it is now; answer questions about it from these facts"
+#: The title of the instructions of a named agent.
+INSTRUCTIONS_TITLE = "How you work"
 #: The title of commands that only their folder tells about.
 INTERRUPTED_TITLE = "Interrupted and perhaps done in part; look at the files before you repeat it"
 
@@ -149,6 +151,11 @@ def for_folder(path: str, instructions: Mapping[str, str], *, read_only: bool) -
     for name, text in instructions.items():
         parts.append(f"{name} in it, which the user has accepted:\n{text.strip()}")
     return _section("Folder", "\n\n".join(parts))
+
+
+def prepend_instructions(instructions: str, text: str) -> str:
+    """Put the instructions of the agent before a prompt that its session does not know yet."""
+    return f"{_section(INSTRUCTIONS_TITLE, instructions)}\n\n{text}" if instructions else text
 
 
 def prepend_job_summary(job_summary: str, text: str) -> str:

@@ -9,6 +9,9 @@ from typing import Any
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_item_id
 from backburner.core.schedule import Gap
 
+#: Of a line of progress.
+MAX_PROGRESS_CHARS = 200
+
 
 class RunKind(StrEnum):
     REPLY = "reply"  #: Answers a message, an answer or a job's result.
@@ -139,6 +142,14 @@ class Run:
     profile: str | None = None
     escalated_from: str | None = None
     skipped: SkippedSlots | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run in progress has said that it is doing."""
+
+    text: str
+    reported_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

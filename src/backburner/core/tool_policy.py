@@ -28,6 +28,8 @@ OWN_SERVER = "backburner"
 #: An agent without it only reads.
 WRITING_TOOL = "write_file"
 COMMAND_TOOL = "run_command"
+#: Offered to every background run: it only says what the run is doing.
+PROGRESS_TOOL = "report_progress"
 #: Discovery reads and proposes; it starts nothing.
 DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
 #: A single approval is meant for the run that follows it.
@@ -145,7 +147,8 @@ def decide(
 
 
 def is_tool_allowed(tool: Tool, allowed: tuple[str, ...] | None) -> bool:
-    return allowed is None or _qualified_name(tool) in allowed or tool.belongs_to in allowed
+    name = _qualified_name(tool)
+    return allowed is None or name in (*allowed, PROGRESS_TOOL) or tool.belongs_to in allowed
 
 
 def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:

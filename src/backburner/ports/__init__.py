@@ -85,6 +85,7 @@ from backburner.ports.queue import Outages as Outages
 from backburner.ports.queue import OutageUser as OutageUser
 from backburner.ports.queue import Queue as Queue
 from backburner.ports.queue import RescuedTurn as RescuedTurn
+from backburner.ports.queue import SeatRequest as SeatRequest
 from backburner.ports.queue import TurnFlags as TurnFlags
 from backburner.ports.queue import Turns as Turns
 from backburner.ports.store import LONG_DEADLINE as LONG_DEADLINE

@@ -79,7 +79,7 @@ class EventKind(StrEnum):
     CONVERSATION = "conversation"  #: Status, schedule or title.
     MESSAGE = "message"
     QUESTION = "question"  #: Asked, answered, withdrawn or snoozed.
-    RUN = "run"  #: Started, ended, handed back or skipped.
+    RUN = "run"  #: Started, ended, handed back or skipped; or it reported progress.
     NOTICE = "notice"  #: Created, delivered or seen.
     USER = "user"  #: Outside conversations: settings, allowances, the pause switch.
 

@@ -23,7 +23,7 @@ from backburner.core.ids import (
 from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
 from backburner.core.question import Question
-from backburner.core.run import Run, RunKind, RunStatus, Turn
+from backburner.core.run import Progress, Run, RunKind, RunStatus, Turn
 from backburner.core.tool_policy import Grant
 from backburner.core.work.activity import CallSummary, RunActivity
 from backburner.core.work.discovery import Snippet
@@ -76,6 +76,8 @@ class ConversationRow:
     #: Its run in progress.
     running: RunActivity | None = None
     children: Children = Children()
+    #: What its run in progress is doing, if it has said so.
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)

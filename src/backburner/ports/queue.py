@@ -37,6 +37,15 @@ class Claim:
     is_probe: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SeatRequest:
+    """The seat that a run needs."""
+
+    profile: str
+    #: Its timeout is a long one.
+    is_long: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimer:
     """The worker that claims, its lease, and its limits."""
@@ -47,6 +56,9 @@ class Claimer:
     per_user_limit: int
     #: Profiles without a free seat.
     full_profiles: tuple[str, ...] = ()
+    #: Profiles whose free seats are for short runs only; `short_only`: those of all profiles.
+    short_profiles: tuple[str, ...] = ()
+    short_only: bool = False
     #: The profile of conversations without one.
     default_profile: str = ""
     #: Users whose rows were found locked a moment ago.
@@ -79,6 +91,8 @@ class Agenda:
     question: timedelta | None
     #: Something waits in an inbox, perhaps for a reply.
     has_items: bool = False
+    #: One user has an account here, or none.
+    one_account: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +180,13 @@ class Queue(Protocol):
         work: Claimer | None,
         *,
         limit: int = 1,
-        has_seat: Callable[[Sequence[str], str], bool] = ...,
+        has_seat: Callable[[Sequence[SeatRequest], SeatRequest], bool] = ...,
     ) -> Sequence[Claim]:
         """Claim a reply, else background work of several users; None skips that kind.
 
         Runs of one user may share an allowance, and are claimed one after the other. So is all work
         while there is any but schedules that are due: answers, results, runs that were handed back.
-        `has_seat` says whether there is one for a profile, besides runs of other profiles.
+        `has_seat` says whether there is one for a run, besides others that are claimed with it.
         """
 
     @property

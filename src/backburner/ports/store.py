@@ -4,7 +4,7 @@ A transaction is a plain function of a `Tx`. It may be retried after a conflict,
 side effects. Every access names the owner of the rows.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,7 +15,7 @@ from backburner.core.conversation import Conversation, Message, WorkFolder
 from backburner.core.ids import CallId, ConversationId, GrantId, NoticeId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.question import Purpose, Question
-from backburner.core.run import Item, Run, RunKind, Turn
+from backburner.core.run import Item, Progress, Run, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
@@ -184,6 +184,10 @@ class Runs(Protocol):
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Run]: ...
     def save_draft(self, turn: Turn, text: str) -> None: ...
+    def save_progress(self, turn: Turn, text: str) -> None: ...
+    def progress_of(
+        self, user: UserId, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, Progress]: ...
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
         """Ask a running reply to stop; False: there is none."""
 

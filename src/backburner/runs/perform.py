@@ -413,9 +413,19 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             fresh=fresh,
         )
     text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)
+    text = _with_instructions(attempt, text, fresh=fresh)
     if fresh and attempt.project:
         text = f"{attempt.project}\n\n{text}"
     return _prepend(attempt, prepared, text)
+
+
+def _with_instructions(attempt: RunAttempt, text: str, *, fresh: bool) -> str:
+    """Add the instructions of the agent, unless its session knows them from an earlier reply."""
+    if not fresh and attempt.claim.turn.kind is RunKind.REPLY:
+        return text
+    # An agent that was removed from the settings has none; its work keeps the tools it had.
+    agent = attempt.deps.agents.get(attempt.claim.conversation.agent or "")
+    return prompt.prepend_instructions("" if agent is None else agent.instructions, text)
 
 
 def _prepend(attempt: RunAttempt, prepared: PreparedRun, text: str) -> str:

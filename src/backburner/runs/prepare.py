@@ -206,8 +206,8 @@ def _choose_session(
         return None, None
     if session.profile != (conversation.profile or deps.default_profile):
         return None, SESSION_OF_OTHER_MODEL
-    # A follow-up to a job is about everything its session remembers.
-    is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
+    # A job, and a follow-up to it, is about everything its session remembers.
+    is_work = claim.turn.kind is RunKind.BACKGROUND and conversation.kind is not Kind.JOB
     if not resumed and session.tokens > (
         limits.background_context if is_work else limits.chat_context
     ):

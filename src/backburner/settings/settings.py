@@ -16,8 +16,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from backburner.core.errors import BadSetting
+from backburner.core.errors import BadRequest, BadSetting
 from backburner.core.routing import Routes
+from backburner.core.work.agents import BUILT_IN
+from backburner.core.work.timeouts import check_timeout
 from backburner.data_folder import (
     PREFIX,
     SETTINGS_FILE,
@@ -25,6 +27,7 @@ from backburner.data_folder import (
     find_data,
     read_settings_file,
 )
+from backburner.settings.agents import Agents, read_agents
 from backburner.settings.profiles import Profiles, read_profiles
 from backburner.settings.sources import (
     FallbackSource,
@@ -131,6 +134,11 @@ class Settings(BaseSettings):
         description="Profile for tasks, jobs and discovery. A run that fails with it is retried"
         " once with `profile`. Default: `profile`.",
     )
+    agents: Agents = Field(
+        default_factory=lambda: read_agents({}),
+        description="Agents by name, for jobs and tasks: `instructions`, the only `tools` that they"
+        " may use, and a `profile`. Built in are `general`, `researcher` and `coder`.",
+    )
     stall: Duration = Field(
         default=timedelta(minutes=2),
         description="Time without output after which a model call fails.",
@@ -188,8 +196,10 @@ class Settings(BaseSettings):
     )
     batch: Count = Field(default=5, description="Maximum number of runs claimed per poll.")
     concurrency: Count = Field(default=5, description="Maximum number of concurrent runs.")
-    per_user_concurrency: Count = Field(
-        default=3, description="Maximum number of concurrent runs per user."
+    per_user_concurrency: Annotated[Count | None, Takes("an integer from 1")] = Field(
+        default=None,
+        description="Maximum number of concurrent runs per user. Default: `concurrency` while there"
+        " is one account, otherwise 3.",
     )
     requests_per_minute: Count = Field(
         default=600, description="Maximum number of API requests per minute and credential."
@@ -198,7 +208,14 @@ class Settings(BaseSettings):
         default=10,
         description="Maximum number of open event streams per user, and of calls by MCP clients.",
     )
-    run_timeout: Duration = Field(default=timedelta(minutes=5), description="Timeout of a run.")
+    run_timeout: Duration = Field(
+        default=timedelta(minutes=5),
+        description="Timeout of a run of a chat, or of a task that has none of its own.",
+    )
+    job_timeout: Duration = Field(
+        default=timedelta(hours=1),
+        description="Timeout of a run of a job that is started without one; up to 24h.",
+    )
     lease: Duration = Field(
         default=timedelta(seconds=30),
         description="Time after which the run of an unresponsive worker is released.",
@@ -260,6 +277,14 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _check_job_timeout(self) -> Self:
+        try:
+            check_timeout(self.job_timeout)
+        except BadRequest as error:
+            raise BadSetting(f"job_timeout is not valid: {error}") from None
+        return self
+
+    @model_validator(mode="after")
     def _check_encryption(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise BadSetting("Only one of tls_certificate and tls_key is set.", hint="Set both.")
@@ -279,6 +304,22 @@ class Settings(BaseSettings):
                 raise BadSetting(
                     f"`{setting}` is {name[:100]!r}, but no profile has this name.",
                     hint=f"Use one of {', '.join(self.profiles)}, or run `backburner setup`.",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_agents(self) -> Self:
+        for agent in self.agents.values():
+            if agent.profile is not None and agent.profile not in self.profiles:
+                raise BadSetting(
+                    f"The agent {agent.name} has the profile {agent.profile[:100]!r}, but no"
+                    " profile has this name.",
+                    hint=f"Use one of {', '.join(self.profiles)}.",
+                )
+            if agent.name in self.profiles and agent.name not in BUILT_IN:
+                raise BadSetting(
+                    f"{agent.name} is the name of an agent and of a profile.",
+                    hint="Rename one of them: work names both in the same place.",
                 )
         return self
 

@@ -7,20 +7,48 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Annotated, Any, TypedDict, TypeVar, Unpack
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from backburner.core.commands import Cage
 from backburner.core.errors import BackburnerError
 from backburner.core.tool_policy import OWN_SERVER, GrantMatch, Tool
 from backburner.core.validation import canonical_json
+from backburner.core.work.timeouts import parse_timeout
 from backburner.ports import Offer, ToolResult
 
 
 class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _read_timeout(value: object) -> object:
+    """Read a timeout; what is wrong with it becomes part of the errors of the arguments."""
+    try:
+        if isinstance(value, str):
+            return parse_timeout(value) if value.strip() else None
+        return value  # noqa: TRY300 (None, or a number of seconds)
+    except BackburnerError as error:
+        raise ValueError(str(error)) from None
+
+
+#: How long a run may take, as agents write it; empty: the default.
+Timeout = Annotated[
+    timedelta | None,
+    BeforeValidator(_read_timeout),
+    WithJsonSchema({"type": "string"}),
+    Field(description="How long a run may take: `20m`, `3h`; at most `24h`."),
+]
 
 
 class Policy(TypedDict, total=False):

@@ -16,7 +16,7 @@ from backburner.core.outcome import format_result
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
-from backburner.tools.define import Arguments, define_tool, describe_for_clients
+from backburner.tools.define import Arguments, Timeout, define_tool, describe_for_clients
 
 #: Of all results that one call returns; the gate passes no more.
 MAX_RESULTS_CHARS = 90_000
@@ -44,8 +44,9 @@ class StartJob(Arguments):
     )
     agent: str = Field(
         default="",
-        description="The name of the profile to use, if the user has named one.",
+        description="`general`, `researcher` (reads only), `coder`, or one that the user names.",
     )
+    timeout: Timeout = None
     batch: str = Field(
         default="",
         max_length=MAX_BATCH_CHARS,
@@ -147,6 +148,7 @@ class _Tools:
             description=arguments.description,
             prompt=arguments.prompt,
             agent=arguments.agent.strip() or None,
+            timeout=arguments.timeout,
         )
         (job,) = await jobs.start(self._deps, self._origin, [request], batch=arguments.batch)
         return (
@@ -157,7 +159,8 @@ class _Tools:
     async def output(self, arguments: ShowJobs) -> ToolResult:
         """Show the status of a job or of a whole batch, with results; never waits.
 
-        For a running job it shows the number of tool calls, the last ones, and the last activity.
+        For a running job it shows the number of tool calls, the last ones, the last activity, and
+        its progress.
         """
         selection = await jobs.fetch(
             self._deps, self._origin, [arguments.task_id], batch=arguments.batch
@@ -241,6 +244,9 @@ def _summarize(selection: JobSelection) -> str:
 def _describe_output(selection: JobSelection) -> str:
     (job,) = selection.jobs
     result = _quote_result(job, MAX_RESULTS_CHARS)
+    if job.progress is not None:
+        # Its own words, which text from outside may have suggested.
+        result = prompt.quote_outside("job", f"It says: {job.progress.text}")
     return f"{describe_job(job)}\n{result}" if result else describe_job(job)
 
 

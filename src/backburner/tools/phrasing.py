@@ -14,6 +14,7 @@ from backburner.core.run import Run
 from backburner.core.schedule import After
 from backburner.core.schedule.describe import describe, join_times
 from backburner.core.work import views
+from backburner.core.work.timeouts import describe_timeout
 from backburner.core.work.views import TaskStatus
 
 NO_WORK = "There is no background work here."
@@ -74,7 +75,13 @@ def describe_task(task: WorkReport) -> str:
     """Describe a task: its schedule, the next times, and where it reports."""
     work = task.work
     when = f"{_task_schedule(task)}. {next_times(work, task.zone, task.now)}".strip()
-    parts = [when, _run_limit(work), _destinations(work), _NOTIFICATIONS[work.notify]]
+    parts = [
+        when,
+        _run_limit(work),
+        _timeout(work),
+        _destinations(work),
+        _NOTIFICATIONS[work.notify],
+    ]
     text = " ".join(part for part in parts if part)
     if views.task_status(work) is TaskStatus.PROPOSED:
         return f"Proposed: task {task_name(work)}, {text} {_ASKED_TO_APPROVE}"
@@ -141,6 +148,11 @@ def _task_schedule(task: WorkReport) -> str:
 
 def _run_limit(work: Conversation) -> str:
     return "" if work.max_runs is None else f"It ends after {work.max_runs} runs."
+
+
+def _timeout(work: Conversation) -> str:
+    timeout = work.run_timeout
+    return "" if timeout is None else f"A run may take up to {describe_timeout(timeout)}."
 
 
 def _destinations(work: Conversation) -> str:

@@ -21,7 +21,7 @@ from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.tools import phrasing
-from backburner.tools.define import Arguments, define_tool, describe_for_clients
+from backburner.tools.define import Arguments, Timeout, define_tool, describe_for_clients
 
 MAX_RUN_LIMIT = 1_000_000
 
@@ -89,13 +89,15 @@ class AddTask(TaskSchedule):
         le=MAX_RUN_LIMIT,
         description="The task ends after this many runs; null: no limit.",
     )
+    timeout: Timeout = None
     tools: list[str] | None = Field(
         default=None,
         max_length=200,
         description="The names of the tools it may use; null: those of this conversation.",
     )
     agent: str | None = Field(
-        default=None, description="The name of the profile to use; null: the default."
+        default=None,
+        description="`general`, `researcher` (reads only), `coder`, or one that the user names.",
     )
     folder: str | None = Field(
         default=None,
@@ -113,8 +115,9 @@ class AddTask(TaskSchedule):
             description=self.description,
             notify=None if self.notify is None else Notify(self.notify),
             max_runs=self.max_runs,
+            run_timeout=self.timeout,
             tools=self.tools,
-            profile=self.agent,
+            agent=self.agent,
         )
 
 
@@ -147,6 +150,7 @@ class UpdateTask(TaskSchedule, TaskName):
         le=MAX_RUN_LIMIT,
         description="Counted from the first run of the task; 0: no limit.",
     )
+    timeout: Timeout = None
     tools: list[str] | None = Field(default=None, max_length=200)
     agent: str | None = Field(
         default=None, description="The name of the profile to use from the next run on."
@@ -166,6 +170,7 @@ class UpdateTask(TaskSchedule, TaskName):
             "description": self.description,
             "prompt": self.prompt,
             "notify": None if self.notify is None else Notify(self.notify),
+            "run_timeout": self.timeout,
             "tools": None if self.tools is None else tuple(self.tools),
         }
         changed = {name: value for name, value in fields.items() if value is not None}

@@ -7,7 +7,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import folders
 from backburner.core import tool_policy
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import Offer
@@ -15,6 +15,7 @@ from backburner.runs.retrying_store import with_retries
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
+from backburner.tools.progress import progress_offers
 from backburner.tools.tasks import task_offers
 from backburner.tools.workspace import CommandTerms
 
@@ -50,11 +51,15 @@ class Toolbox:
             folder=conversation.folder,
             folder_removed=not await self._may_use(conversation),
         )
+        # Nobody looks at discovery while it runs.
+        is_watched = conversation.kind is not Kind.DISCOVERY
+        progress = progress_offers(deps, turn) if is_watched else ()
         offers = (
             *conversation_offers(deps, turn),
             *task_offers(deps, origin),
             *memory_offers(deps, origin),
             *job_offers(deps, origin),
+            *progress,
             *self.workspace(turn.user_id, terms),
         )
         allowed = tool_policy.allowed_tools(conversation)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunKind
+from backburner.core.work.timeouts import is_long
 from backburner.ports import Claim
 from backburner.runs.prepare import PreparedRun
 from backburner.runs.stopping import StopReason, StopRequests
@@ -54,6 +55,12 @@ class ActiveRuns:
     @property
     def profiles(self) -> list[str]:
         return [run.profile for run in self]
+
+    @property
+    def long_profiles(self) -> list[str]:
+        """The profiles of long runs."""
+        conversations = [run.claim.conversation for run in self]
+        return [one.profile for one in conversations if is_long(one.run_timeout)]
 
     def add(self, run: ActiveRun) -> None:
         self._runs[run.claim.run.id] = run

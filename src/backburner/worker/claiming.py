@@ -15,7 +15,7 @@ from backburner.actions.models import changes
 from backburner.core.errors import StoreBusy, StoreFailed
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, RunStatus, Turn
-from backburner.ports import URGENT_DEADLINE, Claim, Claimer, Tx
+from backburner.ports import URGENT_DEADLINE, Claim, Claimer, SeatRequest, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
@@ -208,14 +208,27 @@ class Claiming:
         if not self.seats.free(kind, taken):
             return None
         full = self.seats.full_profiles(kind, taken)
-        if kind is RunKind.BACKGROUND:
-            full = self.outages.added_to(full)
-        return replace(self.claimer, full_profiles=full, passed_over=tuple(self._passed_over))
+        claimer = replace(self.claimer, full_profiles=full, passed_over=tuple(self._passed_over))
+        if kind is RunKind.REPLY:
+            return claimer
+        long = self.underway.long_profiles
+        return replace(
+            claimer,
+            full_profiles=self.outages.added_to(full),
+            short_profiles=self.seats.short_profiles(long),
+            short_only=self.seats.is_short_only(long),
+        )
 
-    def _has_seat(self, besides: Sequence[str], profile: str) -> bool:
-        """Whether a background run of a profile has a seat, besides runs of these profiles."""
-        taken = [*self.underway.profiles, *besides]
-        return profile not in self.seats.full_profiles(RunKind.BACKGROUND, taken)
+    def _has_seat(self, besides: Sequence[SeatRequest], wanted: SeatRequest) -> bool:
+        """Whether a background run has a seat, besides others that are claimed with it."""
+        taken = [*self.underway.profiles, *(seat.profile for seat in besides)]
+        if wanted.profile in self.seats.full_profiles(RunKind.BACKGROUND, taken):
+            return False
+        if not wanted.is_long:
+            return True
+        long = [*self.underway.long_profiles, *(seat.profile for seat in besides if seat.is_long)]
+        is_for_short = self.seats.is_short_only(long)
+        return not is_for_short and wanted.profile not in self.seats.short_profiles(long)
 
     async def _perform(self, taken: ActiveRun) -> None:
         try:

@@ -48,6 +48,8 @@ HAND_BACK_GRACE = timedelta(seconds=4)
 CLAIM_GRACE = timedelta(seconds=3)
 #: How long a worker that stops waits for notices that are just being sent.
 SEND_GRACE = timedelta(seconds=3)
+#: Concurrent background runs of a user who shares the seats with others.
+SHARED_LIMIT = 3
 #: A worker whose timer or claims have not succeeded for so long is not ready.
 STALL_TIMEOUT = timedelta(seconds=30)
 
@@ -65,7 +67,8 @@ class Pace:
 
     poll: timedelta = timedelta(seconds=5)
     batch: int = 5
-    per_user: int = 3
+    #: None: as many as there are seats for the only account, else `SHARED_LIMIT`.
+    per_user: int | None = None
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
     keep_runs: timedelta = timedelta(days=30)
@@ -106,6 +109,7 @@ class Worker:
         self._deps = deps
         self._bus = bus
         self._pace = pace
+        self._seats = seats
         self._tasks = set[asyncio.Task[None]]()
         self.underway = ActiveRuns()
         #: The time of the event loop when the agenda was last read; None: it has not started.
@@ -115,7 +119,7 @@ class Worker:
         claimer = Claimer(
             worker=self.name,
             lease=pace.lease,
-            per_user_limit=pace.per_user,
+            per_user_limit=pace.per_user or SHARED_LIMIT,
             discovery_quiet_period=deps.discovery.required_idle,
             default_profile=deps.default_profile,
             machine=deps.folders.machine,
@@ -344,6 +348,7 @@ class Worker:
         if self._clock.sees_jump(agenda.now, asked_at=asked_at, read_at=read_at):
             self._kept["clock"].wake.set()
         self._claiming.may_have_replies |= agenda.has_items
+        self._share_seats(one_account=agenda.one_account)
         # Often enough to see every lease before it runs out.
         found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())
         for name, left in _of(agenda).items():
@@ -358,6 +363,15 @@ class Worker:
             # The rest is waited for where it is claimed, with the database at hand.
             pause -= EARLY_WAKE.total_seconds()
         return replace(found, pause=max(0, pause))
+
+    def _share_seats(self, *, one_account: bool) -> None:
+        """Give the only user every seat; accounts may be added while the worker runs."""
+        limit = self._pace.per_user or (self._seats.total if one_account else SHARED_LIMIT)
+        claimer = self._claiming.claimer
+        if claimer.per_user_limit != limit:
+            self._claiming.claimer = replace(claimer, per_user_limit=limit)
+            # Work that was over the limit may start now.
+            self._claiming.may_have_more = True
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
         if all(map(self._is_of_own_run, hints)):

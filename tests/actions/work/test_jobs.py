@@ -63,7 +63,9 @@ async def test_an_agent_that_there_is_none_of_is_refused_with_those_there_are(
     chat = await house.chat()
     wish = JobRequest(description="One", prompt="say Hello.")
 
-    with pytest.raises(BadRequest, match=r"no profile 'other'. Available: scripted, local"):
+    with pytest.raises(
+        BadRequest, match=r"no agent 'other'. Available: general, .*, scripted, local"
+    ):
         await jobs.start(house.deps, outside(chat), [replace(wish, agent="other")])
     (named,) = await jobs.start(house.deps, outside(chat), [replace(wish, agent="scripted")])
     (routed,) = await jobs.start(house.deps, outside(chat), [wish])

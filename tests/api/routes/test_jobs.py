@@ -12,6 +12,7 @@ from support.stage.stage import Stage
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
+from backburner.ports import Tx
 
 DONE = End({"complete": True, "message": "There are 7 files.", "result": {"files": 7}})
 
@@ -192,6 +193,64 @@ async def test_a_job_needs_a_profile_that_is_there_and_an_open_conversation(
     assert (await ask("POST", "/api/jobs", job | {"prompt": ""})).status_code == 422
     await ask.do("POST", f"/api/conversations/{chat.id}/archive")
     assert (await ask("POST", "/api/jobs", job)).status_code == 409
+
+
+@requirement("C-long")
+async def test_a_job_is_started_with_a_timeout_and_shows_it(ask: Asker, chat: Conversation) -> None:
+    usual, long = await start(ask, chat), await start(ask, chat, timeout=7200)
+    assert (usual["timeout"], long["timeout"]) == (3600, 7200)
+    assert (await look(ask, long))["timeout"] == 7200
+
+    job = {"conversation": chat.id, "description": "Count", "prompt": "Count."}
+    for wrong in (9, 86401, "2h"):
+        assert (await ask("POST", "/api/jobs", job | {"timeout": wrong})).status_code == 422
+
+
+@requirement("C-long")
+async def test_jobs_and_tasks_show_what_they_say_they_are_doing(
+    ask: Asker, stage: Stage, chat: Conversation
+) -> None:
+    stage.engine.then(Wait())
+    stage.engine.then(Wait())
+    job, task = await start(ask, chat), await stage.task()
+    await stage.take_up()
+    turns = [run.claim.turn for run in stage.underway]
+
+    def say(tx: Tx) -> None:
+        for turn in turns:
+            tx.runs.save_progress(turn, "Half of it.")
+
+    stage.database.run(say)
+    for path in (f"/api/jobs/{job['id']}", f"/api/tasks/{task.id}"):
+        shown = (await ask.get(path))["progress"]
+        assert (shown["text"], bool(shown["reported_at"])) == ("Half of it.", True)
+    for path in ("/api/jobs", "/api/tasks"):
+        (listed,) = (await ask.get(path))["items"]
+        assert listed["progress"]["text"] == "Half of it."
+    stage.kill()
+
+
+@requirement("C-agents")
+async def test_agents_are_listed_and_named_by_jobs_and_tasks(
+    ask: Asker, chat: Conversation
+) -> None:
+    agents = {agent["name"]: agent for agent in await ask.get("/api/agents")}
+    assert list(agents) == ["general", "researcher", "coder"]
+    assert agents["general"]["tools"] is None
+    assert all(agent["built_in"] for agent in agents.values())
+
+    job = await start(ask, chat, agent="researcher")
+    task = {"name": "Review", "prompt": "Look.", "when": "in 2h", "agent": "coder"}
+    made = await ask.do("POST", "/api/tasks", task)
+    shown = await ask.get(f"/api/conversations/{job['id']}")
+    assert (job["agent"], shown["agent"], made["agent"]) == ("researcher", "researcher", "coder")
+    assert shown["tools"] == agents["researcher"]["tools"]
+    wider = {"tools": ["read_file", "fetch_url"]}
+    answer = await ask("PATCH", f"/api/tasks/{made['id']}", wider)
+    assert answer.status_code == 400
+    assert "The agent 'coder' may not use fetch_url." in answer.text
+    freed = await ask.do("PATCH", f"/api/tasks/{made['id']}", {"tools": None})
+    assert freed["tools"] == agents["coder"]["tools"]
 
 
 async def test_a_job_that_failed_says_why(

@@ -51,7 +51,7 @@ async def test_a_task_is_set_up_with_all_its_fields(ask: Asker, stage: Stage) ->
         description="For us.",
         notify="always",
         max_runs=30,
-        run_timeout=60,
+        timeout=60,
         tools=["look", "look"],
         reports_to=[{"channel": PLACE, "target": "me"}],
     )
@@ -64,7 +64,7 @@ async def test_a_task_is_set_up_with_all_its_fields(ask: Asker, stage: Stage) ->
         "notify": "always",
     }
     assert (made["status"], made["kind"], made["created_by"]) == ("active", "scheduled", "user")
-    assert (made["max_runs"], made["run_count"], made["run_timeout"]) == (30, 0, 60)
+    assert (made["max_runs"], made["run_count"], made["timeout"]) == (30, 0, 60)
     assert (made["tools"], made["reports_to"]) == (
         ["look"],
         [{"channel": PLACE, "target": "me"}],
@@ -150,14 +150,14 @@ async def test_tasks_are_listed_by_status_a_page_at_a_time(ask: Asker, stage: St
 
 
 async def test_a_task_is_changed_in_part(ask: Asker) -> None:
-    made = await make(ask, max_runs=3, tools=["look"], run_timeout=60)
+    made = await make(ask, max_runs=3, tools=["look"], timeout=60)
     path = f"/api/tasks/{made['id']}"
     renamed = await ask.do("PATCH", path, {"name": "ci", "interval": "5d", "max_runs": None})
-    freed = await ask.do("PATCH", path, {"tools": None, "run_timeout": None, "notify": "never"})
+    freed = await ask.do("PATCH", path, {"tools": None, "timeout": None, "notify": "never"})
 
     assert (renamed["name"], renamed["max_runs"], renamed["tools"]) == ("ci", None, ["look"])
     assert renamed["schedule_in_words"] == "every 5 days"
-    assert (freed["tools"], freed["run_timeout"], freed["notify"]) == (None, None, "never")
+    assert (freed["tools"], freed["timeout"], freed["notify"]) == (None, None, "never")
     assert freed["prompt"] == "Look at CI."
     assert await refused(ask, path, {"prompt": None}, "PATCH") == (
         400,

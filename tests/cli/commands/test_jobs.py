@@ -35,6 +35,7 @@ def test_a_job_is_started_awaited_shown_resumed_and_deleted(
 
     assert (started["status"], started["prompt"]) == ("running", "Count the files.")
     assert REPLY in completed["result"]
+    assert (started["progress"], completed["progress"]) == (None, None)
     assert shown.out[0].split() == ["id", started["id"]]
     assert any(REPLY in line for line in shown.out)
     assert resumed.out == ["Resumed: Count."]
@@ -45,6 +46,31 @@ def test_a_job_is_started_awaited_shown_resumed_and_deleted(
     ]
     assert deleted.out == [f"Deleted: {started['id'][:12]} Count."]
     assert gone.code == 3
+
+
+def test_a_job_is_started_with_a_timeout(jobs: Call, ask_jobs: Callable[..., Any]) -> None:
+    job = ask_jobs("start", "Count.", "--timeout", "2h")
+    shown = jobs("show", job["id"])
+    refused = jobs("start", "Count.", "--timeout", "2d")
+
+    assert job["timeout"] == 7200
+    assert "timeout       2 hours" in shown.out
+    assert refused.code == 2
+    assert "The timeout cannot be 48 hours. Use 10 seconds to 24 hours." in refused.err[0]
+
+
+def test_agents_are_listed_and_a_job_is_started_with_one(
+    jobs: Call, ask_jobs: Callable[..., Any], talk: Call
+) -> None:
+    listed = talk("agents")
+    job = ask_jobs("start", "Count.", "--agent", "researcher")
+    shown = jobs("show", job["id"])
+    refused = jobs("start", "Count.", "--agent", "nobody")
+
+    assert listed.out[0].split() == ["NAME", "PROFILE", "TOOLS", "INSTRUCTIONS"]
+    assert [line.split()[0] for line in listed.out[1:]] == ["general", "researcher", "coder"]
+    assert any(line.split() == ["agent", "researcher"] for line in shown.out)
+    assert "There is no agent 'nobody'. Available: general, researcher, coder" in refused.err[0]
 
 
 def test_a_batch_is_listed_cancelled_and_deleted_together(
@@ -74,7 +100,15 @@ def test_without_a_command_jobs_are_listed(jobs: Call, ask_jobs: Callable[..., A
     listed = jobs()
 
     assert listed.code == 0
-    assert listed.out[0].split() == ["ID", "STATUS", "STARTED", "CALLS", "DESCRIPTION", "BATCH"]
+    assert listed.out[0].split() == [
+        "ID",
+        "STATUS",
+        "STARTED",
+        "CALLS",
+        "DESCRIPTION",
+        "PROGRESS",
+        "BATCH",
+    ]
     assert started["id"] in {job["id"] for job in ask_jobs()}
     (line,) = [line for line in listed.out if line.startswith(started["id"][:12])]
     assert line.split()[1] == "completed"
@@ -90,7 +124,7 @@ def test_arguments_that_select_no_jobs_are_refused(jobs: Call) -> None:
 def test_a_job_is_started_and_awaited_in_one_command(jobs: Call, talk: Call) -> None:
     waited = jobs("start", "Count.", "--name", "Waited", "--wait")
     talk("pause", "--everything")
-    late = jobs("start", "Count.", "--name", "Late", "--wait", "--timeout", "0")
+    late = jobs("start", "Count.", "--name", "Late", "--wait", "--wait-timeout", "0")
     talk("resume", "--everything")
 
     assert waited.code == 0

@@ -45,6 +45,20 @@ def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> Non
     assert found["id"] in {one["id"] for one in ask("tasks", "--status", "active")}
 
 
+def test_the_timeout_of_a_task_is_set_and_changed(ask: Callable[..., Any], talk: Call) -> None:
+    options = ("--timeout", "20m", "--agent", "coder")
+    made = ask("tasks", "add", "lasting", "Look at CI.", *LATER, *options)
+    changed = talk("tasks", "edit", "lasting", "--timeout", "3h")
+    shown = talk("tasks", "show", "lasting")
+    nothing = talk("tasks", "edit", "lasting")
+
+    assert (made["timeout"], made["agent"]) == (1200, "coder")
+    assert "run_command" in made["tools"]
+    assert changed.out[0].startswith("Changed: lasting, at 03:33 on Monday (UTC)")
+    assert any(line.split() == ["timeout", "3", "hours"] for line in shown.out)
+    assert (nothing.code, nothing.out) == (2, [])
+
+
 def test_a_task_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk: Call) -> None:
     which = ask("tasks", "add", "steered", "tell me to stretch", *LATER)["id"]
     paused, resumed = talk("tasks", "pause", "steered"), talk("tasks", "resume", which[:12])

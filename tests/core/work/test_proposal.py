@@ -38,11 +38,20 @@ PROPOSED = make.conversation(
     tools=("read_file",),
     reports_to=(Destination("discord", "42"),),
 )
+LASTING = replace(PROPOSED, run_timeout=2 * HOUR, agent="coder")
 REJECTED = RejectedProposal("Watch CI on main", "Look at CI & tell me.", NOON - HOUR)
 
 
 def test_the_prompt_of_discovery_names_the_limit_on_proposals() -> None:
     assert f"at most {MAX_PROPOSALS_PER_RUN} tasks" in DISCOVERY_PROMPT
+
+
+def test_a_proposal_shows_its_agent_and_how_long_a_run_may_take() -> None:
+    asked, lasting = (proposal_question(one, "", now=NOON) for one in (PROPOSED, LASTING))
+
+    assert "A run may take" not in asked.prompt
+    assert "\nAgent: coder.\nA run may take up to 2 hours.\n" in lasting.prompt
+    assert asked.binds_to["digest"] != lasting.binds_to["digest"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +142,9 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
         "recipients": [["discord", "42"]],
         "notify": "on_change",
         "max_runs": None,
+        "agent": None,
         "profile": None,
+        "timeout": None,
     }
     assert asked.remind_at == NOON + timedelta(days=1)
 

@@ -1,6 +1,7 @@
 """How much a claim reads: it grows with what is due, not with the users."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.stage.scene import CLAIMER, Scene
 from support.statements import watched
 
 from backburner.core.ids import UserId
+from backburner.ports import Claimer
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
@@ -36,6 +38,23 @@ def test_a_claim_reads_no_more_for_users_who_want_nothing(database: Database) ->
     add_users(scene, "idle", IDLE)
     scene.clock.sleep(timedelta(days=1))
     assert effort(scene) < 2 * few
+
+
+def test_a_claim_reads_little_more_for_long_runs_that_have_to_wait(database: Database) -> None:
+    scene = Scene(database)
+    add_users(scene, "busy", BUSY)
+    scene.task()
+    short = {"user_id": "'busy' || n"}
+    scene.run(lambda tx: multiply(tx.connection, tables.conversations, USER, BUSY, **short))
+    usual = effort(scene)
+
+    # Each of those users has long work, too, which has been due for longer.
+    scene.clock.sleep(-timedelta(days=1))
+    scene.task(user=MATE, run_timeout=timedelta(hours=1))
+    long = {"user_id": "'busy' || n", "id": "'long'"}
+    scene.run(lambda tx: multiply(tx.connection, tables.conversations, MATE, BUSY, **long))
+    scene.clock.sleep(timedelta(days=1))
+    assert effort(scene, replace(CLAIMER, short_only=True)) < 3 * usual
 
 
 @pytest.mark.parametrize("waits_for", ["a reply", "a queued run"])
@@ -69,22 +88,22 @@ def add_users(scene: Scene, name: str, count: int) -> None:
     scene.run(lambda tx: tx.connection.execute(tables.users.insert(), rows))
 
 
-def effort(scene: Scene) -> int:
+def effort(scene: Scene, claimer: Claimer = CLAIMER) -> int:
     """Count what a claim reads: instructions of SQLite, or pages of PostgreSQL."""
     if is_sqlite(scene.database.engine):
-        return scene.run(_count_instructions)
+        return scene.run(lambda tx: _count_instructions(tx, claimer))
     scene.run(lambda tx: tx.connection.execute(text("ANALYZE")))
     with watched(scene.database) as seen:
-        scene.run(_claim)
+        scene.run(lambda tx: _claim(tx, claimer))
     selects = [(sql, values) for sql, values in seen if sql.startswith("SELECT")]
     return scene.run(lambda tx: sum(_count_pages(tx.connection, *each) for each in selects))
 
 
-def _claim(tx: Tx) -> None:
-    assert tx.queue.claim_work(CLAIMER)
+def _claim(tx: Tx, claimer: Claimer) -> None:
+    assert tx.queue.claim_work(claimer)
 
 
-def _count_instructions(tx: Tx) -> int:
+def _count_instructions(tx: Tx, claimer: Claimer) -> int:
     steps = 0
 
     def count() -> None:
@@ -93,7 +112,7 @@ def _count_instructions(tx: Tx) -> int:
 
     driver: Any = tx.connection.connection.driver_connection
     driver.set_progress_handler(count, INSTRUCTIONS)
-    _claim(tx)
+    _claim(tx, claimer)
     driver.set_progress_handler(None, 0)
     return steps
 

@@ -96,6 +96,15 @@ def test_work_that_has_no_seat_is_not_overdue(scene: Scene) -> None:
         assert overdue(scene, work=replace(CLAIMER, **limits)) is None
 
 
+def test_a_long_run_that_leaves_the_last_seat_to_others_is_not_overdue(scene: Scene) -> None:
+    scene.task(run_timeout=timedelta(hours=1))
+    scene.clock.advance(LATER)
+
+    assert overdue(scene)
+    for limits in ({"short_only": True}, {"short_profiles": ("",)}):
+        assert overdue(scene, work=replace(CLAIMER, **limits)) is None
+
+
 def test_work_under_way_and_work_of_the_future_are_not_overdue(scene: Scene) -> None:
     scene.task()
     scene.begin_work()

@@ -5,6 +5,7 @@ A changed word can change the behaviour of an agent, and ends the grants for the
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from backburner.ports import Offer, Store
 from backburner.process.shell import ConfinedShell
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
+from backburner.tools.progress import progress_offers
 from backburner.tools.workspace import workspace_offers
 from support.doubles.tools import ALONE, TestTools
 
@@ -33,6 +35,7 @@ def all_offers() -> Sequence[Offer]:
     return (
         *conversation_offers(deps, turn),
         *client_offers(deps, Origin.of(turn)),
+        *progress_offers(deps, replace(turn, kind=RunKind.BACKGROUND)),
         *workspace_offers(
             Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), ALONE
         ),

@@ -144,10 +144,17 @@ class Scene:
         *,
         cap: int = CAP,
         full: tuple[str, ...] = (),
+        short: tuple[str, ...] = (),
+        short_only: bool = False,
         discovers_after: timedelta | None = None,
     ) -> Claim | None:
         claimer = replace(
-            CLAIMER, per_user_limit=cap, full_profiles=full, discovery_quiet_period=discovers_after
+            CLAIMER,
+            per_user_limit=cap,
+            full_profiles=full,
+            short_profiles=short,
+            short_only=short_only,
+            discovery_quiet_period=discovers_after,
         )
         while True:
             try:

@@ -20,6 +20,8 @@ from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.transitions import Step, Terms
+from backburner.core.work.agents import allow_both, check_tools
+from backburner.core.work.timeouts import check_timeout
 from backburner.ports import Tx
 
 
@@ -76,9 +78,14 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
         if timing is not None:
             schedule = schedules.resolve(tx, conversation.user_id, timing, conversation.id)
         terms = changes.terms(Terms.of(conversation))
+        if terms.run_timeout != conversation.run_timeout:
+            check_timeout(terms.run_timeout)
         if terms.tools != conversation.tools:
             allowed = None if origin.is_user else origin.hold(tx).tools
-            terms = replace(terms, tools=create.narrow(terms.tools, allowed))
+            agent = deps.agents.get(conversation.agent or "")
+            check_tools(agent, terms.tools)
+            tools = create.narrow(terms.tools, allowed)
+            terms = replace(terms, tools=allow_both(tools, agent.tools if agent else None))
         moved = conversation
         if changes.model is not None:
             moved = transitions.with_model(conversation, deps.routes, changes.model.profile)

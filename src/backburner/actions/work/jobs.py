@@ -6,8 +6,9 @@ Only jobs that the same conversation started can be reached. A unique prefix of 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from backburner.actions import steps
+from backburner.actions import create, steps
 from backburner.actions.conversations import remove
 from backburner.actions.deps import Deps
 from backburner.actions.lookup import ancestry
@@ -32,6 +33,7 @@ from backburner.core.schedule import Immediate
 from backburner.core.transitions import TEST_RUN_BATCH, Brief
 from backburner.core.validation import check_text
 from backburner.core.work import jobs, lookup
+from backburner.core.work.timeouts import check_timeout
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 from backburner.ports import Tx
 
@@ -44,10 +46,12 @@ JOB_SESSION_GONE_HINT = "Start a new job with a complete prompt."
 class JobRequest:
     description: str
     prompt: str
-    #: Profile; None: the routes decide.
+    #: The name of an agent or a profile; None: as in the parent.
     agent: str | None = None
     #: A folder that was added, by its path or name; None: that of the parent.
     folder: str | None = None
+    #: None: the default of jobs.
+    timeout: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,8 @@ async def start(
     `by_user`: no agent waits for them, so they notify the user themselves.
     """
     _check_new(requests, batch)
+    timeouts = [request.timeout or deps.limits.job_timeout for request in requests]
+    agents = [deps.agent(request.agent) for request in requests]
     ids = [new_conversation_id() for _ in requests]
     batch = batch.strip() or _new_batch(origin)
 
@@ -97,9 +103,10 @@ async def start(
         message_id = _answered_message(tx, origin)
         started = []
         uses = common_uses(here.uses, origin.uses)
-        for job_id, request in zip(ids, requests, strict=True):
+        for job_id, request, timeout, agent in zip(ids, requests, timeouts, agents, strict=True):
             brief = replace(
-                _brief(here, request, batch, root.id),
+                create.with_agent(deps, _brief(here, request, batch, root.id), agent),
+                run_timeout=timeout,
                 uses=uses,
                 folder=folders.choose(tx, deps, here.user_id, request.folder, here=here, uses=uses),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
@@ -121,6 +128,8 @@ async def start(
 def _check_new(requests: Sequence[JobRequest], batch: str) -> None:
     if not requests:
         raise BadRequest("There are no jobs to start.", hint="Describe at least one.")
+    for request in requests:
+        check_timeout(request.timeout)
     check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
     if batch.strip() == TEST_RUN_BATCH:
         raise BadRequest(
@@ -353,7 +362,8 @@ def _brief(here: Conversation, request: JobRequest, batch: str, root: Conversati
         notify=Notify.NEVER,
         # Jobs may use no more tools than their parent, and send questions where it does.
         tools=here.tools,
-        profile=request.agent or here.requested_profile,
+        agent=here.agent,
+        profile=here.requested_profile,
         reports_to=here.reports_to,
         parent_id=here.id,
         root_id=root,

@@ -113,6 +113,7 @@ def _brief(task: Conversation) -> Brief:
         run_timeout=terms.run_timeout,
         tools=terms.tools,
         uses=task.uses,
+        agent=task.agent,
         profile=task.requested_profile,
         reports_to=terms.reports_to,
         parent_id=task.id,

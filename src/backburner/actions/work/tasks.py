@@ -28,6 +28,8 @@ from backburner.core.run import Run
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief
 from backburner.core.validation import normalize_title
+from backburner.core.work.agents import check_tools
+from backburner.core.work.timeouts import check_timeout
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, ConversationRow, PageKey, Tx, View
 
@@ -48,6 +50,8 @@ class NewTask:
     folder: str | None = None
     #: None: those of the parent.
     tools: Sequence[str] | None = None
+    #: The name of an agent or a profile.
+    agent: str | None = None
     profile: str | None = None
     #: Only users name destinations; a child task has those of its parent.
     reports_to: tuple[Destination, ...] = ()
@@ -68,6 +72,9 @@ async def add(
     A reason in `proposed_because` makes it a proposal in any case.
     """
     check_destinations(deps, new.reports_to)
+    check_timeout(new.run_timeout)
+    agent = deps.agent(new.agent)
+    check_tools(agent, new.tools)
     task_id, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> WorkReport:
@@ -80,7 +87,8 @@ async def add(
             schedule = schedules.resolve(tx, origin.user, new.timing)
             uses = origin.uses if here is None else common_uses(here.uses, origin.uses)
             folder = folders.choose(tx, deps, origin.user, new.folder, here=here, uses=uses)
-            brief = replace(_brief(new, schedule, here), folder=folder)
+            brief = create.with_agent(deps, _brief(new, schedule, here), agent)
+            brief = replace(brief, profile=new.profile or brief.profile, folder=folder)
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
         return create.report(tx, task)
 

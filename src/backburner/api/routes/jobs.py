@@ -14,6 +14,7 @@ from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import JobIdPath, ParentIdQuery
 from backburner.api.schemas.job import (
+    AgentOut,
     JobChangesOut,
     JobFollowUpBody,
     JobOut,
@@ -27,7 +28,16 @@ from backburner.core.work.views import JobStatus
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=IdempotentRoute)
 
+agents_router = APIRouter(prefix="/api/agents", tags=["jobs"])
+
 BatchQuery = Annotated[str, Query(max_length=MAX_BATCH_CHARS, description="The group of jobs.")]
+
+
+@agents_router.get("", summary="List agents")
+async def list_agents(deps: AppDeps, caller: Reader) -> list[AgentOut]:
+    """List the agents that jobs and tasks can name: built in, and from the settings."""
+    del caller
+    return [AgentOut.of(agent) for agent in deps.agents.values()]
 
 
 @router.get("", summary="List jobs", responses=error_responses(404))

@@ -33,15 +33,15 @@ from backburner.core.conversation import (
 from backburner.core.errors import BadRequest
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
+from backburner.core.work.timeouts import MAX_TIMEOUT, MIN_TIMEOUT
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
 from backburner.ports import Children, ConversationRow
 
 PROFILE_CHANGE = "The profile to use from the next run on; null: the default profile."
-MAX_RUN_TIMEOUT = timedelta(days=1)
 MAX_DESCRIPTION_CHARS = 2_000
 
 MaxRuns = Annotated[int, Field(ge=1, le=1_000_000)]
-RunTimeout = Annotated[float, Field(ge=1, le=MAX_RUN_TIMEOUT.total_seconds())]
+RunTimeout = Annotated[float, Field(ge=MIN_TIMEOUT.total_seconds(), le=MAX_TIMEOUT.total_seconds())]
 ToolNames = Annotated[list[str], Field(max_length=200)]
 
 _EXAMPLE: dict[str, Any] = {
@@ -302,6 +302,7 @@ class ConversationOut(ConversationSummaryOut):
         },
         tools=None,
         uses=None,
+        agent=None,
         reports_to=[],
         last_result_hash=None,
         run_timeout=None,
@@ -312,6 +313,7 @@ class ConversationOut(ConversationSummaryOut):
     state: ConversationStateOut
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
     uses: UsesOut
+    agent: str | None = Field(description="The agent that was asked for, if any.")
     reports_to: Sequence[DestinationOut]
     last_result_hash: str | None
     run_timeout: float | None = Field(description="In seconds; null: the default.")
@@ -333,6 +335,7 @@ class ConversationOut(ConversationSummaryOut):
             ),
             tools=conversation.tools,
             uses=list_uses(conversation),
+            agent=conversation.agent,
             reports_to=list_destinations(conversation),
             last_result_hash=conversation.last_result_hash,
             run_timeout=timeout.total_seconds() if timeout else None,

@@ -1,17 +1,20 @@
 """Jobs: work that a conversation delegates."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
 from backburner.api.schemas.base import RequestBody, check_id, example
-from backburner.api.schemas.run import RunningField
+from backburner.api.schemas.conversation import RunTimeout
+from backburner.api.schemas.run import ProgressOut, RunningField
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
+from backburner.core.run import Progress
+from backburner.core.work.agents import BUILT_IN, Agent
 from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus, JobView
 
@@ -21,6 +24,7 @@ _SUMMARY = {
     "id": _JOB,
     "description": "Count the files",
     "agent": None,
+    "timeout": 3600.0,
     "status": "completed",
     "needs_you": False,
     "paused": False,
@@ -35,6 +39,7 @@ _SUMMARY = {
     "retrieved_at": None,
     "calls": 2,
     "recent_tools": ["run_command", "list_files"],
+    "progress": None,
     "updated_at": "2026-11-16T12:00:20Z",
     "running": None,
 }
@@ -42,6 +47,17 @@ _SUMMARY = {
 Parent = Annotated[
     ConversationId, AfterValidator(check_id), Field(description="The conversation's id.")
 ]
+
+
+def _to_seconds(duration: object) -> object:
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def _to_progress(progress: object) -> object:
+    return ProgressOut.of(progress) if isinstance(progress, Progress) else progress
+
+
+Seconds = Annotated[float | None, BeforeValidator(_to_seconds)]
 
 
 class NewJobBody(RequestBody):
@@ -54,7 +70,12 @@ class NewJobBody(RequestBody):
     conversation: Parent
     description: str = Field(min_length=1, max_length=MAX_TITLE_CHARS, description="A short name.")
     prompt: str = Field(min_length=1, description="Complete instructions; a job has no history.")
-    agent: str | None = Field(default=None, description="A profile; null: the default profile.")
+    agent: str | None = Field(
+        default=None, description="An agent or a profile; null: as in the conversation."
+    )
+    timeout: RunTimeout | None = Field(
+        default=None, description="Of a run, in seconds; null: the default of jobs."
+    )
     folder: FolderName = None
     batch: str = Field(
         default="", max_length=MAX_BATCH_CHARS, description="The group; empty: a new one."
@@ -66,6 +87,37 @@ class NewJobBody(RequestBody):
             prompt=self.prompt,
             agent=self.agent or None,
             folder=self.folder,
+            timeout=None if self.timeout is None else timedelta(seconds=self.timeout),
+        )
+
+
+class AgentOut(BaseModel):
+    """An agent: what is asked of a model, and what it may use."""
+
+    model_config = example(
+        name="researcher",
+        instructions="You find things out, and change nothing.",
+        tools=["read_file", "list_files"],
+        profile=None,
+        built_in=True,
+    )
+
+    name: str
+    instructions: str
+    tools: Sequence[str] | None = Field(
+        description="The only tools it may use; null: all that the work may use."
+    )
+    profile: str | None = Field(description="The profile it uses; null: that of the work.")
+    built_in: bool
+
+    @classmethod
+    def of(cls, agent: Agent) -> Self:
+        return cls(
+            name=agent.name,
+            instructions=agent.instructions,
+            tools=agent.tools,
+            profile=agent.profile,
+            built_in=BUILT_IN.get(agent.name) == agent,
         )
 
 
@@ -94,7 +146,8 @@ class JobSummaryOut(BaseModel):
 
     id: str
     description: str
-    agent: str | None = Field(description="The requested profile, if any.")
+    agent: str | None = Field(description="The agent or profile that was asked for, if any.")
+    timeout: Seconds = Field(description="Of a run, in seconds.")
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")
     paused: bool
@@ -109,6 +162,9 @@ class JobSummaryOut(BaseModel):
     retrieved_at: datetime | None = Field(description="When its parent read its result.")
     calls: int = Field(description="The number of tool calls so far.")
     recent_tools: Sequence[str] = Field(description="The last few tools it called, newest first.")
+    progress: Annotated[ProgressOut | None, BeforeValidator(_to_progress)] = Field(
+        description="What its run in progress says that it is doing."
+    )
     updated_at: datetime = Field(description="The time of its last activity.")
     running: RunningField
 

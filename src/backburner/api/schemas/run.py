@@ -10,6 +10,7 @@ from backburner.api.schemas.base import example
 from backburner.core.run import (
     Failure,
     FailureKind,
+    Progress,
     Run,
     RunKind,
     RunStatus,
@@ -27,6 +28,21 @@ class RunFailureOut(BaseModel):
     @classmethod
     def of(cls, failure: Failure | None) -> Self | None:
         return None if failure is None else cls(kind=failure.kind, message=failure.message)
+
+
+class ProgressOut(BaseModel):
+    """What a run says that it is doing."""
+
+    model_config = example(text="Read 40 of 120 files", reported_at="2026-11-16T12:00:10Z")
+
+    text: str
+    reported_at: datetime
+
+    @classmethod
+    def of(cls, progress: Progress | None) -> Self | None:
+        return (
+            None if progress is None else cls(text=progress.text, reported_at=progress.reported_at)
+        )
 
 
 class SkippedSlotsOut(BaseModel):

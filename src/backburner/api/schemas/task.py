@@ -29,7 +29,7 @@ from backburner.api.schemas.conversation import (
     list_uses,
 )
 from backburner.api.schemas.question import QuestionOut
-from backburner.api.schemas.run import RunningField, RunningOut
+from backburner.api.schemas.run import ProgressOut, RunningField, RunningOut
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
@@ -109,13 +109,16 @@ class NewTaskBody(TaskTimesBody):
     )
     notify: Notify = Notify.ON_CHANGE
     max_runs: MaxRuns | None = None
-    run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    timeout: RunTimeout | None = Field(
+        default=None, description="Of a run, in seconds; null: the default."
+    )
     folder: FolderName = None
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
     )
     reports_to: list[NewDestinationBody] = Field(default=[], max_length=MAX_DESTINATIONS)
     on_repeated_failure: FailurePolicy = OnRepeatedFailure.PAUSE
+    agent: str | None = Field(default=None, description="An agent or a profile.")
     profile: str | None = Field(default=None, description="Null: the default profile.")
 
     def task(self) -> NewTask:
@@ -126,9 +129,10 @@ class NewTaskBody(TaskTimesBody):
             description=self.description,
             notify=self.notify,
             max_runs=self.max_runs,
-            run_timeout=_read_seconds(self.run_timeout),
+            run_timeout=_read_seconds(self.timeout),
             folder=self.folder,
             tools=self.tools,
+            agent=self.agent,
             profile=self.profile,
             reports_to=_read_destinations(self.reports_to),
             on_repeated_failure=self.on_repeated_failure,
@@ -145,7 +149,7 @@ class TaskChangesBody(TaskTimesBody):
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
     notify: Notify | None = None
     max_runs: MaxRuns | None = None
-    run_timeout: RunTimeout | None = None
+    timeout: RunTimeout | None = Field(default=None, description="Of a run, in seconds.")
     tools: ToolNames | None = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
     on_repeated_failure: FailurePolicy | None = None
@@ -215,13 +219,15 @@ class TaskOut(BaseModel):
         next_run_at=_NOON,
         next_times=[_NOON, "2026-11-16T12:30:00Z", "2026-11-16T13:00:00Z"],
         last_run_at=None,
+        progress=None,
         run_count=0,
         max_runs=None,
-        run_timeout=None,
+        timeout=None,
         notify="on_change",
         last_result_hash=None,
         tools=None,
         uses=None,
+        agent=None,
         reports_to=[{"channel": "discord", "target": "42"}],
         on_repeated_failure="pause",
         profile="claude",
@@ -249,13 +255,17 @@ class TaskOut(BaseModel):
     next_run_at: datetime | None
     next_times: Sequence[datetime] = Field(description="The next three times.")
     last_run_at: datetime | None
+    progress: ProgressOut | None = Field(
+        description="What its run in progress says that it is doing."
+    )
     run_count: int
     max_runs: int | None = Field(description="The task ends after this many runs; null: never.")
-    run_timeout: float | None = Field(description="In seconds; null: the default.")
+    timeout: float | None = Field(description="Of a run, in seconds; null: the default.")
     notify: Notify
     last_result_hash: str | None
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
     uses: UsesOut
+    agent: str | None = Field(description="The agent that was asked for, if any.")
     reports_to: Sequence[DestinationOut]
     on_repeated_failure: FailurePolicy
     profile: str = Field(description="The profile that its runs use.")
@@ -279,13 +289,14 @@ class TaskOut(BaseModel):
             schedule_in_words=None if schedule is None else describe(schedule, zone=display.zone),
             after=schedule.conversation if isinstance(schedule, After) else None,
             next_times=list_next_times(conversation),
-            run_timeout=timeout.total_seconds() if timeout else None,
+            timeout=timeout.total_seconds() if timeout else None,
             uses=list_uses(conversation),
             reports_to=list_destinations(conversation),
             profile=conversation.profile or deps.default_profile,
             questions=[
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
+            progress=ProgressOut.of(row.progress),
             updated_at=row.updated_at,
             running=RunningOut.of(row.running),
         )
@@ -415,7 +426,15 @@ def _unchanged(value: Any) -> Any:
 #: Fields of the conversation that are copied unchanged.
 _COPIED = (
     *("id", "next_run_at", "last_run_at", "run_count", "max_runs", "notify", "last_result_hash"),
-    *("pause_reason", "on_repeated_failure", "tools", "parent_id", "created_by", "created_at"),
+    *(
+        "pause_reason",
+        "on_repeated_failure",
+        "tools",
+        "agent",
+        "parent_id",
+        "created_by",
+        "created_at",
+    ),
 )
 #: The field of `Terms` that each changed field becomes, and how its value is read.
 _TERMS = {
@@ -424,7 +443,7 @@ _TERMS = {
     "description": "description",
     "notify": "notify",
     "max_runs": "max_runs",
-    "run_timeout": "run_timeout",
+    "timeout": "run_timeout",
     "tools": "tools",
     "reports_to": "reports_to",
     "on_repeated_failure": "on_repeated_failure",
@@ -432,7 +451,7 @@ _TERMS = {
 #: Fields of a change that can be left out, but not removed.
 _NEVER_NULL = ("name", "prompt", "description", "notify", "reports_to", "on_repeated_failure")
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "run_timeout": _read_seconds,
+    "timeout": _read_seconds,
     "tools": _read_tools,
     "reports_to": _read_destinations,
 }

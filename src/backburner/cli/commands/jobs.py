@@ -1,7 +1,7 @@
 """`backburner jobs`: pieces of work that conversations delegate."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from backburner.cli.commands.conversations import describe_running
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
+    describe_progress,
     local_time,
     print_fields,
     print_items,
@@ -21,7 +22,13 @@ from backburner.cli.output import (
     short_id,
     truncate,
 )
-from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.cli.server_options import (
+    Decorated,
+    json_option,
+    limit_option,
+    with_server,
+)
+from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.errors import MachineFailed
 
 POLL_INTERVAL_SECONDS = 0.5
@@ -30,14 +37,20 @@ RUNNING_STATUSES = ("running", "resumed")
 _in_option = click.option(
     "--in", "conversation", metavar="CONVERSATION", help="Jobs of this conversation."
 )
-_timeout_option = click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Maximum time to wait.",
-)
+
+
+def _wait_option(name: str) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        name,
+        "wait_seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        help="Maximum time to wait.",
+    )
+
+
 _batch_option = click.option("--batch", metavar="NAME", help="Jobs of this batch.")
 
 
@@ -52,6 +65,24 @@ def jobs() -> None:
     A job is a piece of work that a conversation delegates. JOB is a name, an id, or the
     start of an id.
     """
+
+
+@click.command("agents")
+@json_option
+@with_server
+def agents(server: Server, *, as_json: bool) -> None:
+    """List the agents that jobs and tasks can name."""
+    items = server.get("/api/agents")
+    rows = [
+        {
+            "NAME": agent["name"],
+            "PROFILE": agent["profile"] or "",
+            "TOOLS": "all" if agent["tools"] is None else truncate(", ".join(agent["tools"])),
+            "INSTRUCTIONS": truncate(agent["instructions"]),
+        }
+        for agent in items
+    ]
+    print_items(items, rows, empty="No agents.", as_json=as_json)
 
 
 @jobs.command(LIST)
@@ -74,6 +105,7 @@ def list_jobs(
             "STARTED": local_time(job["created_at"]),
             "CALLS": job["calls"],
             "DESCRIPTION": truncate(job["description"]),
+            "PROGRESS": truncate((job["progress"] or {}).get("text")),
             "BATCH": job["batch"],
         }
         for job in items
@@ -91,14 +123,15 @@ def list_jobs(
     help="Conversation that gets the result. Default: a new one.",
 )
 @folder_option
-@click.option("--agent", metavar="PROFILE", help="Profile to use.")
+@click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
+@timeout_option(default="job_timeout")
 @click.option("--wait", is_flag=True, help="Wait until it has ended, and show its result.")
-@_timeout_option
+@_wait_option("--wait-timeout")
 @json_option
 @with_server
 def start(
-    server: Server, *, prompt: tuple[str, ...], wait: bool, timeout: float, **options: Any
+    server: Server, *, prompt: tuple[str, ...], wait: bool, wait_seconds: float, **options: Any
 ) -> None:
     """Start a job and print its id."""
     text, as_json, conversation = " ".join(prompt), options["as_json"], options["conversation"]
@@ -108,10 +141,10 @@ def start(
     else:
         parent_id = id_prefix.find_conversation(server, conversation)
     body = {"conversation": parent_id, "description": title, "prompt": text}
-    body |= {name: options[name] for name in ("agent", "batch", "folder")}
+    body |= {name: options[name] for name in ("agent", "batch", "timeout", "folder")}
     job = server.post("/api/jobs", body)
     if wait:
-        (job,) = _wait(server, [job["id"]], until=time.monotonic() + timeout)
+        (job,) = _wait(server, [job["id"]], until=time.monotonic() + wait_seconds)
         (print_json if as_json else print_job)(job)
         _require_completed([job])
     else:
@@ -133,13 +166,13 @@ def show(server: Server, *, job: str, as_json: bool) -> None:
 
 @jobs.command("block")
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
-@_timeout_option
+@_wait_option("--timeout")
 @json_option
 @with_server
-def block(server: Server, *, jobs: tuple[str, ...], timeout: float, as_json: bool) -> None:
+def block(server: Server, *, jobs: tuple[str, ...], wait_seconds: float, as_json: bool) -> None:
     """Wait until jobs have ended, are paused or have a question for you."""
     ids = [id_prefix.find_job(server, prefix) for prefix in jobs]
-    items = _wait(server, ids, until=time.monotonic() + timeout)
+    items = _wait(server, ids, until=time.monotonic() + wait_seconds)
     if as_json:
         print_json(items)
     for job in items if not as_json else ():
@@ -228,14 +261,17 @@ def print_job(job: Any) -> None:
         {
             "id": job["id"],
             "description": job["description"],
+            "agent": job["agent"],
             "status": describe_status(job),
             "running": describe_running(job["running"]),
             "question": job["question"],
+            "timeout": describe_seconds(job["timeout"]),
             "batch": job["batch"],
             "conversation": job["parent_id"],
             "started": local_time(job["created_at"]),
             "ended": local_time(job["completed_at"]),
             "calls": f"{job['calls']}{tools}" if job["calls"] else "",
+            "progress": describe_progress(job["progress"]),
             "changed": local_time(job["updated_at"]),
         }
     )

@@ -17,6 +17,7 @@ from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
+    describe_progress,
     local_time,
     print_fields,
     print_items,
@@ -27,6 +28,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.conversation import PauseReason
 from backburner.core.errors import BadRequest
 
@@ -86,9 +88,12 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "schedule": details["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in details["next_times"]),
             "runs": _run_count(details),
+            "progress": describe_progress(details["progress"]),
             "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
             "on repeated failure": details["on_repeated_failure"],
+            "timeout": describe_seconds(details["timeout"]),
+            "agent": details["agent"],
             "tools": _tools(details),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
@@ -127,6 +132,8 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
 @folder_option
+@timeout_option(default="run_timeout")
+@click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--profile", metavar="NAME", help="Profile to use.")
 @json_option
 @with_server
@@ -166,6 +173,7 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
 )
 @click.option("--all-tools", is_flag=True, help="Allow all tools.")
 @click.option("--profile", metavar="NAME", help="Profile to use, or `default`.")
+@timeout_option()
 @json_option
 @with_server
 def edit(
@@ -177,7 +185,7 @@ def edit(
     all_tools: bool,
     profile: str | None,
     as_json: bool,
-    **options: str | None,
+    **options: Any,
 ) -> None:
     """Change a task. Options that are left out stay as they are."""
     body: dict[str, Any] = {name: value for name, value in options.items() if value is not None}

@@ -53,6 +53,7 @@ class Brief:
     folder: WorkFolder | None = None
     tools: tuple[str, ...] | None = None
     uses: Uses = None
+    agent: str | None = None
     profile: str | None = None
     reports_to: tuple[Destination, ...] = ()
     parent_id: ConversationId | None = None
@@ -161,6 +162,7 @@ def _new_work(
         folder=brief.folder,
         tools=brief.tools,
         uses=brief.uses,
+        agent=brief.agent,
         requested_profile=brief.profile,
         on_repeated_failure=brief.on_repeated_failure,
         notify=brief.notify,

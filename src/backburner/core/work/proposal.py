@@ -21,6 +21,7 @@ from backburner.core.run import RunKind
 from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
 from backburner.core.validation import canonical_json, check_text
+from backburner.core.work.timeouts import describe_timeout
 
 MAX_PROPOSALS_PER_RUN = 3
 MAX_REASON_CHARS = 2_000
@@ -88,6 +89,7 @@ def proposal_question(
     `zone` is the time zone for a single time.
     """
     check_text("The reason", why, limit=MAX_REASON_CHARS)
+    timeout = conversation.run_timeout
     shown = {
         "title": conversation.title,
         "context": dict(conversation.state.context),
@@ -97,7 +99,9 @@ def proposal_question(
         "recipients": [[to.channel, to.target] for to in conversation.reports_to],
         "notify": conversation.notify.value,
         "max_runs": conversation.max_runs,
+        "agent": conversation.agent,
         "profile": conversation.requested_profile,
+        "timeout": None if timeout is None else timeout.total_seconds(),
     }
     digest = hashlib.sha256(canonical_json(shown).encode()).hexdigest()
     return Question(
@@ -124,6 +128,10 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
     lines.append(_truncate(str(conversation.state.context.get("prompt", "")), MAX_PROPOSAL_CHARS))
     if conversation.folder is not None:
         lines.append(f"It would work in {conversation.folder.path}.")
+    if conversation.agent is not None:
+        lines.append(f"Agent: {conversation.agent}.")
+    if conversation.run_timeout is not None:
+        lines.append(f"A run may take up to {describe_timeout(conversation.run_timeout)}.")
     if conversation.tools is not None:
         tools = ", ".join(conversation.tools) or "none"
         lines.append(_truncate(f"Tools: {tools}.", MAX_PROPOSAL_LINE_CHARS))

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
+from backburner.core.run import Progress
 from backburner.core.schedule import Event, Schedule, is_recurring
 from backburner.core.work.activity import RunActivity
 
@@ -61,6 +62,8 @@ class WorkSummary:
     #: The number of tool calls, and the last few tools, newest first.
     calls: int = 0
     recent_tools: tuple[str, ...] = ()
+    #: What its run in progress is doing, if it has said so.
+    progress: Progress | None = None
     #: The last sign of activity.
     updated_at: datetime | None = None
     #: The run in progress.
@@ -73,6 +76,8 @@ class JobView:
     description: str
     prompt: str
     agent: str | None
+    #: Of each run.
+    timeout: timedelta | None
     status: JobStatus
     needs_you: bool
     paused: bool
@@ -93,6 +98,7 @@ class JobView:
     error: str | None
     calls: int
     recent_tools: tuple[str, ...]
+    progress: Progress | None
     updated_at: datetime
     #: Its run in progress.
     running: RunActivity | None
@@ -194,7 +200,8 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         id=conversation.id,
         description=conversation.title,
         prompt=str(context.get("prompt", "")),
-        agent=conversation.requested_profile,
+        agent=conversation.agent or conversation.requested_profile,
+        timeout=conversation.run_timeout,
         status=status,
         needs_you=bool(conversation.questions),
         paused=conversation.pause_reason in (PauseReason.USER, PauseReason.ALLOWANCE),
@@ -212,6 +219,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
         calls=work.calls,
         recent_tools=work.recent_tools,
+        progress=work.progress,
         updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
         running=work.running,
     )

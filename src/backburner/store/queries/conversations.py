@@ -33,6 +33,7 @@ from backburner.store.mapping import to_conversation
 from backburner.store.queries.activity import ActivityQueries
 from backburner.store.queries.view_filters import has_job_status, has_task_status, is_task
 from backburner.store.records.questions import Questions
+from backburner.store.records.runs import Runs
 from backburner.store.tables import conversations, is_job, is_no_job, messages
 
 #: Conversations that a search reads for a page, and the newest messages of each.
@@ -151,11 +152,17 @@ class ConversationQueries(Group):
         )
 
     def read(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
-        """Convert rows of one user, and read all their open questions in one statement."""
+        """Convert rows of one user; read all their questions in one statement, and all progress."""
         waiting = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
         questions = Questions(self.tx).open_of_all(rows[0].user_id, waiting) if waiting else {}
+        at_work = [row.id for row in rows if row.turn_run or row.status == Status.BACKGROUND.value]
+        progress = Runs(self.tx).progress_of(rows[0].user_id, at_work) if at_work else {}
         return [
-            ConversationRow(to_conversation(row, questions.get(row.id, ())), row.updated_at)
+            ConversationRow(
+                to_conversation(row, questions.get(row.id, ())),
+                row.updated_at,
+                progress=progress.get(row.id),
+            )
             for row in rows
         ]
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
@@ -22,12 +23,14 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId
 from backburner.core.run import RunKind, Turn
+from backburner.core.tool_policy import PROGRESS_TOOL
 from backburner.core.work.activity import RunActivity
 from backburner.core.work.views import WorkSummary
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
 from backburner.store.queries.activity import ActivityQueries
 from backburner.store.records.questions import Questions
+from backburner.store.records.runs import Runs
 from backburner.store.records.waits import Waits
 from backburner.store.tables import (
     conversations,
@@ -175,6 +178,7 @@ _ranked_calls = (
         _count,
     )
     .where(tool_calls.c.user_id == _owner, tool_calls.c.conversation_id.in_(_job_ids))
+    .where(tool_calls.c.tool != text(f"'{PROGRESS_TOOL}'"))
     .subquery()
 )
 _select_recent_calls: Select[Any] = (
@@ -219,13 +223,17 @@ class Jobs(Group):
         values = {"owner": user, "job_ids": list(conversation_ids)}
         last_runs = {row.id: row for row in self._execute(_select_last_runs, values)}
         activity = {row.id: row for row in self._execute(_select_activity, values)}
+        progress = Runs(self.tx).progress_of(user, conversation_ids)
         calls = defaultdict[str, list[Row[Any]]](list)
         for row in self._execute(_select_recent_calls, values):
             calls[row.id].append(row)
         running = ActivityQueries(self.tx).activities(user, conversation_ids)
         return {
-            job_id: _to_summary(
-                last_runs.get(job_id), activity.get(job_id), calls[job_id], running.get(job_id)
+            job_id: replace(
+                _to_summary(
+                    last_runs.get(job_id), activity.get(job_id), calls[job_id], running.get(job_id)
+                ),
+                progress=progress.get(job_id),
             )
             for job_id in conversation_ids
         }

@@ -18,6 +18,7 @@ from backburner.store.tables import (
     is_unserved,
     questions,
     runs,
+    users,
 )
 from backburner.store.types import MICROSECOND
 
@@ -45,6 +46,17 @@ _one_is_queued = exists().where(
     runs.c.conversation_id == inbox.c.conversation_id,
     is_queued,
     runs.c.kind == inbox.c.run_kind,
+)
+
+
+#: As `Toolbox.has_others` counts accounts: with those that are disabled.
+_one_account = (
+    select(users.c.id)
+    .order_by(users.c.id)
+    .limit(literal_column("1", Integer))
+    .offset(literal_column("1", Integer))
+    .scalar_subquery()
+    .is_(None)
 )
 
 
@@ -81,6 +93,7 @@ def next_times(without: tuple[str, ...] = ()) -> Select[Any]:
         _first(deliveries.c.not_before, is_unsent).label("delivery_at"),
         _first(questions.c.remind_at, is_open).label("remind_at"),
         _first(questions.c.expires_at, is_open).label("expires_at"),
+        _one_account.label("one_account"),
     )
 
 
@@ -94,6 +107,7 @@ def to_agenda(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
         delivery=_until(now, row.delivery_at),
         question=_until(now, row.remind_at, row.expires_at),
         has_items=bool(row.has_items),
+        one_account=bool(row.one_account),
     )
 
 

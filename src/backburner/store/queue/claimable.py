@@ -38,6 +38,8 @@ from sqlalchemy import (
 
 from backburner.core.run import RunKind
 from backburner.core.work.folders import check_machine_id
+from backburner.core.work.timeouts import LONG_TIMEOUT
+from backburner.ports import Claimer
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -52,6 +54,7 @@ from backburner.store.tables import (
     runs,
     users,
 )
+from backburner.store.types import MICROSECOND
 
 is_free = conversations.c.turn_run.is_(None)
 is_open = and_(is_free, conversations.c.status != text("'archived'"))
@@ -86,6 +89,11 @@ def _none_is_queued(kind: RunKind) -> ColumnElement[bool]:
 
 _run_of_conversation = and_(
     runs.c.user_id == conversations.c.user_id, runs.c.conversation_id == conversations.c.id
+)
+#: Without a timeout of its own, a run has the default one.
+_is_short = or_(
+    conversations.c.run_timeout.is_(None),
+    conversations.c.run_timeout <= text(str(LONG_TIMEOUT // MICROSECOND)),
 )
 _owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
 _ONE = literal_column("1", Integer)
@@ -203,11 +211,34 @@ class Statements:
     longest_waiting_of_each: Callable[[Look], Select[Any]]
 
 
+def statements_for(claimer: Claimer) -> Statements:
+    """Return the statements for the seats that are free in a worker."""
+    return statements(
+        claimer.full_profiles,
+        claimer.short_profiles,
+        short_only=claimer.short_only,
+        machine=claimer.machine,
+    )
+
+
 @cache
-def statements(full: tuple[str, ...] = (), machine: str = "") -> Statements:
-    """Build the statements for a worker on this machine, without a free seat for some profiles."""
-    has_seat = conversations.c.profile.not_in(full) if full else true()
+def statements(
+    full: tuple[str, ...] = (),
+    short: tuple[str, ...] = (),
+    *,
+    short_only: bool = False,
+    machine: str = "",
+) -> Statements:
+    """Build the statements for a worker on this machine, without free seats for some profiles.
+
+    The seats of profiles in `short`, or of all, are free for runs with a short timeout only.
+    """
+    has_seat: ColumnElement[bool] = conversations.c.profile.not_in(full) if full else true()
     is_served = and_(has_seat, _can_use_folder(machine))
+    if short_only:
+        is_served = and_(is_served, _is_short)
+    elif short:
+        is_served = and_(is_served, or_(_is_short, conversations.c.profile.not_in(short)))
     sources = _Sources(is_served)
     return Statements(
         person_first=_person_first(is_served),

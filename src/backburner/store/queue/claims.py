@@ -14,7 +14,17 @@ from backburner.core.ids import ConversationId, UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.core.work.discovery import may_discover
-from backburner.ports import Agenda, Claim, Claimer, EventKind, Hint, HintKind, RescuedTurn
+from backburner.core.work.timeouts import is_long
+from backburner.ports import (
+    Agenda,
+    Claim,
+    Claimer,
+    EventKind,
+    Hint,
+    HintKind,
+    RescuedTurn,
+    SeatRequest,
+)
 from backburner.store.context import Context, Group
 from backburner.store.dialect import has_row_locks, read_by_clock, read_with_clock
 from backburner.store.queries.discovery import Discovery
@@ -64,7 +74,7 @@ class Queue(Group):
         work: Claimer | None,
         *,
         limit: int = 1,
-        has_seat: Callable[[Sequence[str], str], bool] = lambda _taken, _profile: True,
+        has_seat: Callable[[Sequence[SeatRequest], SeatRequest], bool] = lambda _taken, _seat: True,
     ) -> Sequence[Claim]:
         seen, claims = self._look(), list[Claim]()
         is_only_due = not (seen.people or seen.more or seen.outage)
@@ -109,13 +119,10 @@ class Queue(Group):
         work: Claimer,
         *,
         limit: int,
-        has_seat: Callable[[Sequence[str], str], bool],
+        has_seat: Callable[[Sequence[SeatRequest], SeatRequest], bool],
     ) -> list[Claim]:
         """Claim work of several users, which nobody else has locked; one run each."""
-        statements, look = (
-            claimable.statements(work.full_profiles, work.machine),
-            claimable.Look.of(seen),
-        )
+        statements, look = claimable.statements_for(work), claimable.Look.of(seen)
         if seen.all_paused:
             return []
         values: dict[str, Any] = {"now": self.tx.now, "cap": work.per_user_limit}
@@ -127,14 +134,17 @@ class Queue(Group):
             user.id: user.zone
             for user in self._execute(whose_turn, {**values, **passed_over, "users": limit})
         }
-        claims, taker = list[Claim](), _Taker(self.tx, work, serves_user=True)
+        claims, seats = list[Claim](), list[SeatRequest]()
+        taker = _Taker(self.tx, work, serves_user=True)
         for row in self._longest_waiting(statements, look, list(zones), values):
-            if not has_seat([claim.conversation.profile for claim in claims], row.profile):
+            seat = SeatRequest(row.profile, is_long(row.run_timeout))
+            if not has_seat(seats, seat):
                 continue
             claim = _claim_row(taker, row, has_items=False)
             if claim is not None:
                 zone, remembers = zones[row.user_id], bool(row.remembers)
                 claims.append(replace(claim, zone=zone, has_memories=remembers))
+                seats.append(seat)
         return claims
 
     def _longest_waiting(
@@ -164,7 +174,7 @@ class Queue(Group):
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
         """Claim the conversation whose user has waited longest for a reply."""
-        person_first = claimable.statements(claimer.full_profiles, claimer.machine).person_first
+        person_first = claimable.statements_for(claimer).person_first
         if claimer.passed_over:
             person_first = person_first.where(users.c.id.not_in(claimer.passed_over))
         row = self.connection.execute(person_first).first()
@@ -193,7 +203,7 @@ class Queue(Group):
         `seen` is the last count of what there is to claim, if one was just read.
         """
         taker = _Taker(self.tx, claimer, serves_user=True)
-        statements = claimable.statements(claimer.full_profiles, claimer.machine)
+        statements = claimable.statements_for(claimer)
         values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.per_user_limit}
         passed_over = list(claimer.passed_over)
         # By the time the lock is granted, the work may be gone, or all its slots missed.

@@ -23,7 +23,7 @@ def find_overdue(
 
 
 def _find_reply(tx: Context, claimer: Claimer, before: datetime) -> ConversationId | None:
-    person_first = claimable.statements(claimer.full_profiles, claimer.machine).person_first
+    person_first = claimable.statements_for(claimer).person_first
     person_first = person_first.where(
         inbox.c.arrived_at <= before, users.c.id.not_in(claimer.passed_over)
     )
@@ -36,7 +36,7 @@ def _find_work(tx: Context, claimer: Claimer, before: datetime) -> ConversationI
     look = claimable.Look.of(seen)
     if seen.all_paused or not (look.has_due or look.has_more):
         return None
-    statements = claimable.statements(claimer.full_profiles, claimer.machine)
+    statements = claimable.statements_for(claimer)
     whose_turn = statements.whose_turn(look, waits=False)
     whose_turn = whose_turn.where(users.c.id.not_in(claimer.passed_over))
     values = {"now": before, "cap": claimer.per_user_limit}

@@ -1,6 +1,6 @@
 """Runs: begin, resume, queue, end, skip; and the proof that one committed."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union_all,
     update,
 )
 
@@ -21,6 +22,7 @@ from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
 from backburner.core.run import (
     NO_WAIT,
     ModelWait,
+    Progress,
     Run,
     RunEnding,
     RunKind,
@@ -28,7 +30,7 @@ from backburner.core.run import (
     SkippedSlots,
     Turn,
 )
-from backburner.ports import Hint, HintKind
+from backburner.ports import EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_run
 from backburner.store.tables import (
@@ -116,6 +118,23 @@ _save_draft = (
     update(runs)
     .where(_by_id, is_running, runs.c.epoch == bindparam("held_epoch"))
     .values(draft=bindparam("text"), drafted_at=bindparam("at"))
+)
+_save_progress = (
+    update(runs)
+    .where(_by_id, is_running, runs.c.epoch == bindparam("held_epoch"))
+    .values(progress=bindparam("text"), progress_at=bindparam("at"))
+)
+#: Two statements, each of which has an index of its own.
+_select_progress = union_all(
+    *(
+        select(runs.c.conversation_id, runs.c.progress, runs.c.progress_at).where(
+            runs.c.user_id == bindparam("owner"),
+            runs.c.conversation_id.in_(bindparam("conversation_ids", expanding=True)),
+            is_in_progress,
+            runs.c.progress.is_not(None),
+        )
+        for is_in_progress in (is_running, is_queued)
+    )
 )
 _resume_waiting = (
     update(runs)
@@ -284,6 +303,26 @@ class Runs(Group):
         values = {"owner": turn.user_id, "run_id": turn.run_id, "held_epoch": turn.epoch}
         self._execute(_save_draft, {**values, "text": text, "at": self.tx.now})
         self.tx.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
+
+    def save_progress(self, turn: Turn, text: str) -> None:
+        """Store what a run is doing, if it still holds its turn."""
+        values = {"owner": turn.user_id, "run_id": turn.run_id, "held_epoch": turn.epoch}
+        self._execute(_save_progress, {**values, "text": text, "at": self.tx.now})
+        self.tx.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
+        self.tx.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
+
+    def progress_of(
+        self, user: UserId, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, Progress]:
+        """Read what the runs in progress of these conversations have said."""
+        if not conversation_ids:
+            return {}
+        values = {"owner": user, "conversation_ids": list(conversation_ids)}
+        rows = sorted(self._execute(_select_progress, values), key=lambda row: row.progress_at)
+        return {
+            ConversationId(row.conversation_id): Progress(row.progress, row.progress_at)
+            for row in rows
+        }
 
     def resume_waiting(
         self, user: UserId, conversation_id: ConversationId, *, at: datetime

@@ -66,6 +66,8 @@ conversations = Table(
     Column("last_run_at", Time),
     Column("run_timeout", Duration),
     Column("tools", Text),
+    #: The agent that was requested by name.
+    Column("agent", Text),
     #: The profile that was requested by name; none: the routes decide.
     Column("requested_profile", Text),
     Column("on_repeated_failure", Text, nullable=False),

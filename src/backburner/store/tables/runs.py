@@ -61,6 +61,9 @@ runs = Table(
     Column("profile", Text),
     Column("escalated_from", Text),
     Column("drafted_at", Time),
+    #: What it last said that it was doing.
+    Column("progress", Text),
+    Column("progress_at", Time),
     #: Of a run that was handed back: it meets trouble of its model that others do not.
     Column("own_trouble_since", Time),
     #: Of a run that was handed back: the first trouble since its model last answered it.

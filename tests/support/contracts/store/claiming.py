@@ -1,5 +1,6 @@
 """Who gets a turn, and in which order."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,10 +14,12 @@ from backburner.core.question import NewQuestion, QuestionType
 from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Interval, Scheduled
 from backburner.core.transitions import Report, Step
+from backburner.core.work.timeouts import LONG_TIMEOUT
+from backburner.ports import SeatRequest
 from backburner.store import tables
 from support.stage import make
 from support.stage.make import MATE, NOON, USER
-from support.stage.scene import Scene
+from support.stage.scene import CLAIMER, Scene
 
 HOUR = timedelta(hours=1)
 HOURLY = Interval(HOUR, anchor=NOON)
@@ -109,6 +112,51 @@ def replies_are_given_in_the_order_in_which_people_spoke(scene: Scene) -> None:
     claimed = [scene.begin_reply().conversation.id for _ in range(3)]
     assert claimed == [first.id, second.id, third.id]
     assert scene.claim_reply() is None
+
+
+def seats_for_short_runs_are_given_to_no_long_ones(scene: Scene) -> None:
+    long, short = _with_timeouts(scene, HOUR, LONG_TIMEOUT)
+    (remote,) = _with_timeouts(scene, HOUR, profile="remote")
+    scene.run(lambda tx: tx.inbox.put(USER, long.id, [replace(RUN_NOW, id=new_item_id())]))
+
+    claims = [scene.claim_work(short_only=True) for _ in range(2)]
+    assert [claim and claim.conversation.id for claim in claims] == [short.id, None]
+    claims = [scene.claim_work(short=("", "local")) for _ in range(2)]
+    assert [claim and claim.conversation.id for claim in claims] == [remote.id, None]
+    assert scene.begin_work().conversation.id == long.id
+    assert scene.claim_work() is None
+
+
+def a_long_run_that_was_handed_back_goes_on_where_long_runs_have_a_seat(scene: Scene) -> None:
+    (long,) = _with_timeouts(scene, HOUR)
+    scene.hand_back(scene.begin_work(), after=timedelta(seconds=1))
+    scene.clock.advance(timedelta(seconds=1))
+
+    assert scene.claim_work(short_only=True) is None
+    assert scene.claim_work(short=("",)) is None
+    assert scene.begin_work().conversation.id == long.id
+
+
+def of_several_due_at_once_no_more_are_claimed_than_have_a_seat_for_long_runs(
+    scene: Scene,
+) -> None:
+    for user in (USER, MATE):
+        scene.task(user=user, run_timeout=HOUR)
+
+    def has_seat(besides: Sequence[SeatRequest], wanted: SeatRequest) -> bool:
+        return not (wanted.is_long and any(seat.is_long for seat in besides))
+
+    claims = scene.run(lambda tx: tx.queue.claim(None, CLAIMER, limit=2, has_seat=has_seat))
+    assert len(claims) == 1
+
+
+def _with_timeouts(scene: Scene, *timeouts: timedelta, profile: str = "") -> Sequence[Conversation]:
+    tasks = []
+    for timeout in timeouts:
+        task = scene.task(run_timeout=timeout)
+        scene.change(task, lambda found: Step(conversation=replace(found, profile=profile)))
+        tasks.append(task)
+    return tasks
 
 
 def nothing_is_claimed_for_an_engine_that_is_full(scene: Scene) -> None:

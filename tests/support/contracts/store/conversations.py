@@ -105,6 +105,7 @@ FULL = Conversation(
     folder=WorkFolder("/srv/app", "0123456789abcdef", read_only=True),
     tools=("read", ANY_TEXT),
     uses=frozenset(Use),
+    agent=ANY_TEXT,
     requested_profile=ANY_TEXT,
     profile=ANY_TEXT,
     on_repeated_failure=OnRepeatedFailure.PAUSE,

@@ -71,6 +71,14 @@ def a_reply_that_a_person_has_come_to_wait_for_takes_no_place_of_work(scene: Sce
     assert work.conversation.id == task.id
 
 
+def the_agenda_says_whether_there_is_one_account(scene: Scene) -> None:
+    scene.user()
+    assert scene.run(lambda tx: tx.queue.agenda()).one_account
+
+    scene.user(MATE)
+    assert not scene.run(lambda tx: tx.queue.agenda()).one_account
+
+
 def _running(scene: Scene) -> list[int]:
     """Count the runs under way of each user."""
     count = select(func.count()).where(tables.is_running).group_by(tables.runs.c.user_id)

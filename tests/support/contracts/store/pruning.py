@@ -17,7 +17,7 @@ from support.stage import make
 from support.stage.make import NOON, USER
 from support.stage.scene import LEASE, Scene
 
-NOTHING = Agenda(now=NOON, work=None, rescue=None, delivery=None, question=None)
+NOTHING = Agenda(now=NOON, work=None, rescue=None, delivery=None, question=None, one_account=True)
 MINUTE, NOW = timedelta(minutes=1), timedelta()
 
 

@@ -198,6 +198,7 @@ def _create_conversations() -> None:
         sa.Column("last_run_at", TIME),
         sa.Column("run_timeout", sa.BigInteger),
         sa.Column("tools", sa.Text),
+        sa.Column("agent", sa.Text),
         sa.Column("requested_profile", sa.Text),
         sa.Column("on_repeated_failure", sa.Text, nullable=False),
         sa.Column("notify", sa.Text, nullable=False),
@@ -438,6 +439,8 @@ def _create_runs() -> None:
         sa.Column("profile", sa.Text),
         sa.Column("escalated_from", sa.Text),
         sa.Column("drafted_at", TIME),
+        sa.Column("progress", sa.Text),
+        sa.Column("progress_at", TIME),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_runs")),
         sa.CheckConstraint(
             "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
