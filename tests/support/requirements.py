@@ -43,7 +43,6 @@ PENDING = frozenset(
     B-multichannel
     Z-connections
     B-folder
-    B-signed-in
     B-now
     B-asked-how
     B-chat-anywhere
