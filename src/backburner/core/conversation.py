@@ -73,6 +73,7 @@ class Use(StrEnum):
     """Something of the user's that work may use."""
 
     MEMORIES = "memories"
+    SIGN_INS = "sign-ins"
 
 
 #: What of the user's work is restricted to; None for everything.

@@ -5,6 +5,7 @@ A changed word can change the behaviour of an agent, and ends the grants for the
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ from backburner.core.run import RunKind, Turn
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, Store
 from backburner.process.shell import ConfinedShell
+from backburner.process.sign_ins.runner import SignedInPrograms
+from backburner.process.sign_ins.sign_in import Owner
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
 from backburner.tools.workspace import workspace_offers
@@ -34,7 +37,12 @@ def all_offers() -> Sequence[Offer]:
         *conversation_offers(deps, turn),
         *client_offers(deps, Origin.of(turn)),
         *workspace_offers(
-            Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), ALONE
+            Path("workspace"),
+            Path("kept"),
+            ConfinedShell(),
+            CheckedNetwork(),
+            replace(ALONE, may_sign_in=True),
+            SignedInPrograms(Owner(Path("home"), {})),
         ),
     )
 
