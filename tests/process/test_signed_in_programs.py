@@ -17,8 +17,9 @@ from support.requirements import requirement
 from backburner.core.commands import Cage
 from backburner.core.errors import BadRequest, ProcessFailed
 from backburner.ports import CommandBounds, CommandResult
+from backburner.process.excerpt import REDACTED, Excerpt
 from backburner.process.shell import ConfinedShell
-from backburner.process.sign_ins.runner import REDACTED, SignedInPrograms
+from backburner.process.sign_ins.runner import SignedInPrograms
 
 
 @pytest.fixture
@@ -97,6 +98,25 @@ async def test_a_program_that_prints_its_sign_in_shows_nothing_of_it(owner: Sign
     ran = await use(owner, "gh", "api", "leak")
 
     assert ran.output == f"the token is {REDACTED}\n"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 200])
+def test_no_part_of_a_secret_is_left_where_an_output_was_cut(size: int) -> None:
+    secrets = ("secret", "secret-and-more")
+    text = b"secretsecret-and-more" * 5 + b"sec"
+    for limit in range(4, 150):
+        excerpt = Excerpt(limit, secrets)
+        for start in range(0, len(text), size):
+            excerpt.add(text[start : start + size])
+
+        shown = excerpt.text()
+        assert "cret" not in shown
+        assert "and-" not in shown
+        assert excerpt.text() == shown
+    assert excerpt.size == len(text)
+    whole = Excerpt(1000, secrets)
+    whole.add(text)
+    assert whole.text() == REDACTED * 10 + "sec"
 
 
 @requirement("B-signed-in")

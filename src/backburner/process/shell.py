@@ -125,9 +125,11 @@ class ConfinedShell:
         )
 
 
-async def run_bounded(command: Command, within: timedelta) -> CommandResult:
-    """Run a command, bounded in time and output."""
-    excerpt = Excerpt(MAX_SHOWN_CHARS)
+async def run_bounded(
+    command: Command, within: timedelta, secrets: Iterable[str] = ()
+) -> CommandResult:
+    """Run a command, bounded in time and output; its output shows none of the secrets."""
+    excerpt = Excerpt(MAX_SHOWN_CHARS, secrets)
     async with (
         spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
         read_streams(_read(tree, excerpt)),

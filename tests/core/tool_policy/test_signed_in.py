@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from support.cases.policy_cases import granted, judge
 from support.requirements import requirement
+from support.stage.make import NOON
 
 from backburner.core.question import NO, YES
 from backburner.core.shown_call import show_call
 from backburner.core.signed_in import MAX_ARGUMENTS, granted_programs, only_reads, refuse
 from backburner.core.tool_policy import (
     ALWAYS_HERE,
+    DISCOVERY_TOOLS,
     Allow,
     Ask,
     Deny,
@@ -21,6 +23,7 @@ from backburner.core.tool_policy import (
     ToolCall,
     approval_options,
     call_digest,
+    decide,
     is_read_only,
 )
 
@@ -292,6 +295,14 @@ def test_a_lasting_grant_for_a_change_covers_its_exact_arguments(line: str) -> N
 def test_everything_else_that_is_offered_asks_each_time(line: str) -> None:
     assert judge(call(line)) == Ask(call_digest(call(line)))
     assert approval_options([call(line)]) == (YES, NO)
+
+
+@requirement("B-signed-in")
+def test_discovery_has_no_sign_ins() -> None:
+    made, grant = call("gh run list -R a/b"), lasting("gh run list -R a/b")
+    decision = decide(made, [grant], allowed=DISCOVERY_TOOLS, in_doubt=False, now=NOON)
+
+    assert isinstance(decision, Deny)
 
 
 def test_a_grant_is_for_the_folder_as_well() -> None:

@@ -29,8 +29,6 @@ from backburner.process.shell import HOME, TEMPORARY, run_bounded, temporary_fol
 from backburner.process.sign_ins.found_program import FoundProgram, find_program
 from backburner.process.sign_ins.sign_in import Owner, SignIn, read_sign_in
 
-#: In place of a sign-in in an output.
-REDACTED = "[sign-in]"
 #: Shorter ones are part of other words.
 _MIN_SECRET_CHARS = 6
 _CHECK_TIMEOUT = timedelta(seconds=20)
@@ -142,8 +140,9 @@ class SignedInPrograms:
             command = await asyncio.to_thread(
                 self._command, program, prepared, arguments, folder, place, temporary, cage
             )
-            result = await run_bounded(command, within)
-        return replace(result, output=_redact(result.output, prepared.sign_in.secrets))
+            secrets = prepared.sign_in.secrets
+            long = [secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS]
+            return await run_bounded(command, within, long)
 
     def _prepare(self, program: str, folder: Path | None) -> _Prepared:
         agents = (*self._agents, *((folder,) if folder is not None else ()))
@@ -263,6 +262,8 @@ def _switches(program: str, home: Path, temporary: Path, folder: Path) -> Mappin
                 "GH_PROMPT_DISABLED": "1",
                 "GH_NO_UPDATE_NOTIFIER": "1",
                 "GH_NO_EXTENSION_UPDATE_NOTIFIER": "1",
+                "GH_SPINNER_DISABLED": "1",
+                "GH_TELEMETRY": "0",
             }
         case "kubectl":
             return {
@@ -323,13 +324,6 @@ def _find_folder(folder: Path, below: str) -> Path:
             f"There is no folder {below} here.", hint="Give a path below the workspace."
         )
     return place
-
-
-def _redact(output: str, secrets: Iterable[str]) -> str:
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _MIN_SECRET_CHARS:
-            output = output.replace(secret, REDACTED)
-    return output
 
 
 def _required(confinement: Confinement | None) -> Confinement:
