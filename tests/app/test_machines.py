@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirements import requirement
 
 from backburner.app.machines import (
     CLAUDE_MEMORY_BYTES,
     RESERVED_MEMORY_BYTES,
     build_machines,
+    build_sign_ins,
     has_memory,
 )
 from backburner.core.errors import BadSetting
@@ -45,3 +47,22 @@ def test_settings_under_which_commands_could_read_secrets_are_refused(
 
     with pytest.raises(BadSetting, match="Commands of agents could read"):
         build_machines(load(**{"data": hidden, "readable": [shown], **options}), "backburner")
+
+
+@requirement("B-signed-in")
+@pytest.mark.parametrize(
+    ("options", "has_sign_ins"),
+    [
+        ({}, True),
+        ({"commands": "off"}, False),
+        ({"commands": "unconfined"}, False),
+        ({"database_url": "postgresql://x/y"}, False),
+    ],
+)
+def test_sign_ins_are_used_with_sqlite_and_confined_commands_only(
+    tmp_path: Path, options: dict[str, str], *, has_sign_ins: bool
+) -> None:
+    settings = load(data=tmp_path, **options)
+
+    assert (build_sign_ins(settings) is not None) is has_sign_ins
+    assert build_machines(settings, "backburner").has_sign_ins is has_sign_ins

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from backburner.process.confinement import (
 )
 from backburner.process.refusals import not_run
 from backburner.process.run import ProcessResult, run
+from backburner.process.sign_ins.found_program import find_program
 from backburner.process.tree import spawn
 
 CANARY = "canary-outside-of-the-folder"
@@ -688,3 +690,43 @@ def test_a_confinement_knows_which_paths_it_allows(folder: Path, canary: Path) -
 
 async def test_a_confined_command_ended_by_a_signal_reports_it(folder: Path) -> None:
     assert (await shell(folder, "kill -9 $$")).exit == Exit(signal=signal.SIGKILL)
+
+
+async def test_a_command_with_a_list_of_programs_executes_no_other(folder: Path) -> None:
+    planted = folder / "planted"
+    planted.write_text(f"#!{PYTHON}\n")
+    planted.chmod(0o755)
+    found = find_program("python3", PATH, ())
+    held = replace(confine_to(folder), executable=found.executable)
+    starts = (
+        "import subprocess, sys\n"
+        "for program in sys.argv[1:]:\n"
+        "    try:\n"
+        "        print(subprocess.run([program, '-c', ''], cwd='/').returncode)\n"
+        "    except PermissionError:\n"
+        "        print('refused')\n"
+    )
+    tried = (PYTHON, "/bin/sh", str(planted))
+
+    ran = await run(confined(folder, PYTHON, "-c", starts, *tried, confinement=held), within=SOON)
+    free = await run(confined(folder, PYTHON, "-c", starts, *tried), within=SOON)
+
+    assert ran.stdout.text.split() == ["0", "refused", "refused"]
+    assert free.stdout.text.split() == ["0", "0", "0"]
+
+
+async def test_a_command_that_stays_alone_has_threads_and_no_processes(folder: Path) -> None:
+    held = replace(confine_to(folder), starts_programs=False)
+    tries = (
+        "import os, subprocess, threading\n"
+        "thread = threading.Thread(target=print, args=('thread',)); thread.start(); thread.join()\n"
+        "for start in (os.fork, lambda: subprocess.run(['true'])):\n"
+        "    try:\n"
+        "        print(start())\n"
+        "    except PermissionError:\n"
+        "        print('refused')\n"
+    )
+
+    ran = await run(confined(folder, PYTHON, "-c", tries, confinement=held), within=SOON)
+
+    assert ran.stdout.text.split() == ["thread", "refused", "refused"]

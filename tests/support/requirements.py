@@ -42,7 +42,6 @@ PENDING = frozenset(
     B-events
     B-multichannel
     Z-connections
-    B-signed-in
     B-chat-anywhere
     Z-elicit
     Z-import

@@ -105,7 +105,7 @@ def build(
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
     # Tools call actions, and the actions of a run need the tools.
-    deps.toolbox = Tools(deps, machines.workspace)
+    deps.toolbox = Tools(deps, machines.workspace, has_sign_ins=machines.has_sign_ins)
     return App(
         settings=settings,
         clock=clock,

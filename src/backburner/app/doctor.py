@@ -2,14 +2,16 @@
 
 import asyncio
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from backburner.app.clock import Clock
+from backburner.app.machines import build_sign_ins
 from backburner.core.errors import MachineFailed
 from backburner.engine import installed, trial
 from backburner.engine.trial import Target
-from backburner.ports import Trial
+from backburner.ports import SignInState, Trial
 from backburner.process import run as process
 from backburner.process.command import Command
 from backburner.process.confinement import (
@@ -28,6 +30,7 @@ __all__ = [
     "confinement_missing",
     "control_groups",
     "describe_database",
+    "describe_sign_ins",
     "find_later_change",
     "free_memory",
     "gives_process_namespace",
@@ -82,6 +85,12 @@ def describe_database(settings: Settings) -> str:
     if state.revision == state.newest:
         return f"revision {state.revision}, up to date"
     return f"revision {state.revision}; the next start migrates it to {state.newest}"
+
+
+def describe_sign_ins(settings: Settings) -> Sequence[SignInState]:
+    """Describe the sign-ins that programs of agents could use here; empty if none could."""
+    sign_ins = build_sign_ins(settings)
+    return () if sign_ins is None else sign_ins.states()
 
 
 def find_later_change(settings: Settings) -> datetime | None:

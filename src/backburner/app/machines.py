@@ -17,9 +17,11 @@ from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
 from backburner.core.tool_policy import COMMAND_TOOL
 from backburner.ports import Channel, Engine, Offer, Shell, Store
-from backburner.process.confinement import confine_to
+from backburner.process.confinement import cage_missing, confine_to
 from backburner.process.memory import free_memory
 from backburner.process.shell import ConfinedShell
+from backburner.process.sign_ins.runner import SignedInPrograms
+from backburner.process.sign_ins.sign_in import Owner
 from backburner.settings import Settings
 from backburner.tools.interrupted_commands import KEPT_OF_FOLDER
 from backburner.tools.toolbox import no_workspace
@@ -60,6 +62,8 @@ class Machines:
     claude: frozenset[str] = frozenset()
     #: The tools for a user's workspace: files and commands.
     workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
+    #: Whether programs can use the sign-ins of a single user.
+    has_sign_ins: bool = False
     #: Describes the git repository in a user's workspace, if there is one.
     repository: Callable[[UserId], Awaitable[str]] = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
@@ -76,7 +80,9 @@ def build_machines(settings: Settings, command: str) -> Machines:
     _check_secrets_hidden(settings)
     shell = _shell(settings)
     machines = Machines(
-        workspace=_workspaces(settings, shell), repository=_repositories(settings, shell)
+        workspace=_workspaces(settings, shell),
+        has_sign_ins=build_sign_ins(settings) is not None,
+        repository=_repositories(settings, shell),
     )
     engines = {
         profile.name: build_engine(profile, settings, command)
@@ -135,18 +141,36 @@ def _workspaces(
     settings: Settings, shell: Shell
 ) -> Callable[[UserId, CommandTerms], Sequence[Offer]]:
     network = LateNetwork(allow=settings.private_networks)
+    sign_ins = build_sign_ins(settings)
 
     def offers(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
         folder, kept = settings.workspaces / user, settings.kept_changes / user
         if terms.folder is not None:
             folder = Path(terms.folder.path)
             kept /= f"{KEPT_OF_FOLDER}{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-        all_offers = workspace_offers(folder, kept, shell, network, terms)
+        all_offers = workspace_offers(folder, kept, shell, network, terms, sign_ins)
         if settings.commands == "off":
             return [offer for offer in all_offers if offer.tool.name != COMMAND_TOOL]
         return all_offers
 
     return offers
+
+
+def build_sign_ins(settings: Settings) -> SignedInPrograms | None:
+    """Return the sign-ins of the operator; None where programs cannot be held, or for a team.
+
+    With PostgreSQL, work may run on other machines than the one that its user has signed in on.
+    """
+    if settings.commands != "confined" or settings.database_url is not None:
+        return None
+    if cage_missing() is not None:
+        return None
+    return SignedInPrograms(
+        Owner(Path.home(), os.environ),
+        agents=(settings.data, settings.workspaces),
+        readable=settings.readable,
+        disk=settings.data,
+    )
 
 
 def _check_secrets_hidden(settings: Settings) -> None:

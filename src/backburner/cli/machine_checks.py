@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backburner.app.folder import check_writable
@@ -14,6 +15,7 @@ from backburner.cli.findings import Finding, Level
 from backburner.cli.server_options import read_client_file
 from backburner.core.errors import BackburnerError, MachineFailed, NotAllowed
 from backburner.data_folder import CLIENT_FILE, find_settings_file
+from backburner.ports import SignInState
 from backburner.settings import MODELS_FILE, Settings
 
 CHECK_TIMEOUT_SECONDS = 2.0
@@ -61,6 +63,16 @@ def _check_models_file(path: Path) -> Finding:
         message = f"{path} holds secrets but other users can read it."
         return Finding("models file", message, Level.PROBLEM, f"Run: chmod 600 {path}")
     return Finding("models file", f"{path}, readable by its owner only.")
+
+
+def check_sign_ins(states: Iterable[SignInState]) -> Iterator[Finding]:
+    """Report which programs agents could use with a sign-in of the user, and which not."""
+    for state in states:
+        message = f"{state.program}: {state.missing or state.account}"
+        if state.missing:
+            yield Finding("sign-in", message, Level.NOTE, state.hint)
+        else:
+            yield Finding("sign-in", f"{message}. Agents ask before they use it.")
 
 
 def check_memory(settings: Settings, free: int | None) -> Finding:

@@ -74,6 +74,7 @@ class Use(StrEnum):
 
     MEMORIES = "memories"
     FOLDERS = "folders"
+    SIGN_INS = "sign-ins"
 
 
 #: What of the user's work is restricted to; None for everything.

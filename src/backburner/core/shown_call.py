@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from backburner.core.commands import NETWORK_ARGUMENT, Join, LineStep, Redirection
+from backburner.core.signed_in import show_line
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.core.validation import canonical_json, escape_hidden
 
@@ -12,10 +13,14 @@ MAX_CALL_CHARS = 3_000
 _END_CHARS = 1_000
 _DESCRIPTORS = {"": "its output", "1": "its output (`1`)", "2": "its errors (`2`)"}
 UNREADABLE_LINE = "(The line could not be split into steps. It may do more than it seems to.)"
+#: Of a program that uses its sign-in: shown as they would be typed.
+_LINE_ARGUMENTS = frozenset({"program", "arguments"})
 
 
 def show_call(call: ToolCall) -> str:
     """Show a command as it would be typed, and any other call by its arguments."""
+    if call.tool.grant_match is GrantMatch.PROGRAM:
+        return _show_program(call)
     arguments = dict(call.arguments)
     command = arguments.pop("command", None)
     if call.tool.grant_match is not GrantMatch.COMMAND or not isinstance(command, str):
@@ -28,6 +33,13 @@ def show_call(call: ToolCall) -> str:
     more = f" {_show_rest(arguments)}" if arguments else ""
     why = f"\n({call.tool.cage_missing})" if call.tool.cage_missing else ""
     return f"{call.tool.name}{network}{more}:\n    {lines}{_show_steps(call.steps)}{why}"
+
+
+def _show_program(call: ToolCall) -> str:
+    rest = {name: call.arguments[name] for name in call.arguments if name not in _LINE_ARGUMENTS}
+    lines = excerpt(escape_hidden(show_line(call.arguments))).replace("\n", "\n    ")
+    more = f" {_show_rest(rest)}" if rest else ""
+    return f"{call.tool.name}{more}:\n    {lines}"
 
 
 def excerpt(text: str) -> str:

@@ -18,6 +18,7 @@ from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.question import NO, YES, Question
+from backburner.core.signed_in import lasting_arguments, only_reads, refuse
 from backburner.core.validation import canonical_json, check_json
 
 ALWAYS_HERE = "always here"
@@ -44,6 +45,7 @@ class GrantMatch(StrEnum):
 
     TOOL = "tool"  #: The tool only.
     COMMAND = "command"  #: Also `command`; see `core.commands`.
+    PROGRAM = "program"  #: Also `program` and `arguments`; see `core.signed_in`.
     HOST = "host"  #: Also the host of `url`.
     NOTHING = "nothing"  #: Each call needs approval.
 
@@ -138,6 +140,8 @@ def decide(
     except BadRequest as error:
         # Arguments that cannot be stored cannot be shown to the owner either.
         return Deny(str(error))
+    if tool.grant_match is GrantMatch.PROGRAM and (reason := refuse(call.arguments)) is not None:
+        return Deny(reason)
     if _is_free(call):
         return Allow()
     matching = [grant for grant in grants if _matches(grant, call, now)]
@@ -180,6 +184,13 @@ def line_to_read(call: ToolCall) -> str | None:
     line = call.arguments.get("command")
     is_command = call.tool.grant_match is GrantMatch.COMMAND and isinstance(line, str)
     return line if is_command and not is_plain(line) and not _is_free(call) else None
+
+
+def is_read_only(call: ToolCall) -> bool:
+    """Return whether a call changes nothing, by its cage or by its arguments."""
+    if call.tool.grant_match is GrantMatch.PROGRAM:
+        return only_reads(call.arguments)
+    return find_cage(call) is Cage.LOOK
 
 
 def call_digest(call: ToolCall) -> str:
@@ -286,6 +297,8 @@ def _words(call: ToolCall) -> tuple[str, ...] | None:
             return ()
         case GrantMatch.COMMAND:
             return lasting_words(call.arguments.get("command"), call.steps)
+        case GrantMatch.PROGRAM:
+            return lasting_arguments(call.arguments)
         case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
         case GrantMatch.NOTHING:

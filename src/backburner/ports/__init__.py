@@ -50,6 +50,8 @@ from backburner.ports.machines import InterruptedCommand as InterruptedCommand
 from backburner.ports.machines import Launcher as Launcher
 from backburner.ports.machines import Network as Network
 from backburner.ports.machines import Shell as Shell
+from backburner.ports.machines import SignIns as SignIns
+from backburner.ports.machines import SignInState as SignInState
 from backburner.ports.machines import WebPage as WebPage
 from backburner.ports.queries import Away as Away
 from backburner.ports.queries import Browse as Browse

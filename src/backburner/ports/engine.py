@@ -54,6 +54,8 @@ class Offer:
     waits: bool = False
     #: Describes a call to the user who is asked about it.
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
+    #: Raises a `BackburnerError` for a call that no approval could help.
+    check: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
 
 
 class Gate(Protocol):

@@ -102,6 +102,40 @@ class Shell(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class SignInState:
+    """The sign-in of a program: an account, or why it cannot be used."""
+
+    program: str
+    account: str = ""
+    missing: str = ""
+    hint: str = ""
+
+
+class SignIns(Protocol):
+    def describe(self, program: str, folder: Path | None = None) -> str:
+        """Name the account of a program's sign-in, as far as its own settings tell. Blocking.
+
+        Raises `ProcessFailed` with the reason if it cannot be used in this folder.
+        """
+
+    async def run(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        below: str,
+        within: timedelta,
+        cage: Cage,
+    ) -> CommandResult:
+        """Run a program with its own sign-in in a folder, at the path `below` it.
+
+        All its processes have ended on return. Raises `ProcessFailed` if it could not be started,
+        `BadRequest` for a path that is no folder there.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
     """The content of a URL, as text."""

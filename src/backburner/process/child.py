@@ -24,7 +24,10 @@ else:
     import seccomp
 
 #: The options that the reaper passes on to here.
-OPTIONS = ("read", "write", "network", "namespace", "file_limit", "process_limit", "group")
+OPTIONS = (
+    *("read", "write", "execute", "alone", "network", "namespace"),
+    *("file_limit", "process_limit", "group"),
+)
 #: Of -1000 to 1000. The kernel ends processes with a higher one first when memory runs out.
 OOM_SCORE = 500
 
@@ -125,7 +128,9 @@ def apply_options(values: "dict[str, list[str]]") -> None:
         values["read"].append("/proc")
     if values["read"] or values["write"]:
         drop_capabilities()
-        confine(values["read"], values["write"], network=network)
+        landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        landlock.restrict(values["read"], values["write"], values["execute"])
+        seccomp.restrict(landlock.call, network=network, alone=bool(values["alone"]))
 
 
 def set_limits(max_file_bytes: int, max_new_processes: int) -> None:
@@ -165,9 +170,3 @@ def drop_capabilities() -> None:
         is_left = landlock.call("prctl", PR_CAPBSET_READ, capability, 0, 0, 0) == 1
         if is_left and 0 in (os.getuid(), os.geteuid()):
             raise OSError(landlock.NOT_CONFINED, "Root would keep capabilities.")
-
-
-def confine(readable: "list[str]", writable: "list[str]", *, network: bool) -> None:
-    landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    landlock.restrict(readable, writable)
-    seccomp.restrict(landlock.call, network=network)

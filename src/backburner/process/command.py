@@ -47,6 +47,8 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
     if confinement is not None:
         options += [f"read={path}" for path in confinement.readable]
         options += [f"write={path}" for path in confinement.writable]
+        options += [f"execute={path}" for path in confinement.executable]
+        options += [] if confinement.starts_programs else ["alone=1"]
         options += ["network=1"] if confinement.network else []
         options += ["namespace=1"] if confinement.process_namespace else []
     if limits is not None:

@@ -68,6 +68,10 @@ class Confinement:
     writable: tuple[Path, ...]
     #: Without it they can neither connect nor listen, not even on this machine.
     network: bool = True
+    #: With any, they start programs from these files alone.
+    executable: tuple[Path, ...] = ()
+    #: Whether the program can start others; threads it can always start.
+    starts_programs: bool = True
     #: Where the kernel gives one, they also read what it tells about them in /proc.
     process_namespace: bool = False
 

@@ -46,10 +46,13 @@ def handled_rights(version: int) -> int:
     return newest.get(version, (IOCTL_DEV << 1) - 1)
 
 
-def restrict(readable: "list[str]", writable: "list[str]") -> None:
+def restrict(
+    readable: "list[str]", writable: "list[str]", executable: "list[str] | None" = None
+) -> None:
     """Confine this process and its descendants to these folders and files.
 
-    Paths that do not exist are skipped, and stay forbidden if they are made later.
+    Paths that do not exist are skipped, and stay forbidden if they are made later. With
+    `executable`, programs are started from these files alone.
     """
     supported = version()
     if supported < 1:
@@ -60,7 +63,12 @@ def restrict(readable: "list[str]", writable: "list[str]") -> None:
     if supported >= 6:
         attributes += bytes(8) + SCOPES.to_bytes(8, sys.byteorder)
     rules = check(call("syscall", CREATE_RULESET, attributes, len(attributes), 0))
-    for paths, access in ((readable, READ_RIGHTS), (writable, WRITE_RIGHTS)):
+    withheld = EXECUTE if executable else 0
+    for paths, access in (
+        (readable, READ_RIGHTS & ~withheld),
+        (writable, WRITE_RIGHTS & ~withheld),
+        (executable or [], EXECUTE | READ_FILE),
+    ):
         for path in paths:
             allow(rules, path, access & files)
     check(call("syscall", RESTRICT_SELF, rules, 0))

@@ -50,7 +50,9 @@ SMALL_DISK_PART = 10
 NEVER = float("inf")
 
 #: Prefixes of the options for `child`.
-CHILD_OPTIONS = tuple("read= write= network= namespace= file_limit= process_limit= group=".split())
+CHILD_OPTIONS = tuple(
+    "read= write= execute= alone= network= namespace= file_limit= process_limit= group=".split()
+)
 
 #: Why a command was not run, by the numbers of `landlock` in place of an errno.
 NOT_RUN = {

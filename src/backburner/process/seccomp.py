@@ -7,7 +7,8 @@ System V memory and keys, which outlive their processes and are shared with thos
 nor namespaces and mounts, which the kernel uses with its own rights; nor leases, which hold up
 whoever opens a file. Room on the disk cannot be reserved, which fills it at once, and attributes of
 files cannot be set by paths, which may lead anywhere: as on a file system without them. Limits and
-priorities can be changed by a process for itself only. Imported the same way as `landlock`.
+priorities can be changed by a process for itself only. A process that is to stay alone can start
+threads, and no processes. Imported the same way as `landlock`.
 """
 
 import _ctypes
@@ -41,6 +42,10 @@ IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 OF_PROCESS = {"x86_64": (302, 142, 144, 203, 314), "aarch64": (261, 118, 119, 122, 274)}
 #: unshare and clone, which make namespaces.
 WITH_NAMESPACES = {"x86_64": (272, 56), "aarch64": (97, 220)}
+#: fork and vfork, which not every machine has; and clone, with its flag for threads.
+FORKS = {"x86_64": (57, 58), "aarch64": ()}
+CLONE = {"x86_64": 56, "aarch64": 220}
+CLONE_THREAD = 0x10000
 #: Of time, mounts, control groups, host names, System V memory, users, processes and networks.
 NAMESPACES = 0x7E020080
 SETNS = {"x86_64": 308, "aarch64": 268}
@@ -90,6 +95,10 @@ CHECKS: "tuple[Line, ...]" = (
     (AND, SOCK_TYPES),
     (EQUAL, SOCK_STREAM, "allowed", ""),
     (EQUAL, SOCK_SEQPACKET, "allowed", "refused"),
+    "thread",
+    (LOAD, FIRST),
+    (AND, CLONE_THREAD),
+    (EQUAL, CLONE_THREAD, "", "not permitted"),
     "namespaces",
     (LOAD, FIRST),
     (AND, NAMESPACES),
@@ -134,18 +143,19 @@ def is_supported(call: "Callable[..., int]") -> bool:
     return call("syscall", SECCOMP[machine], GET_ACTION_AVAIL, 0, action) == 0
 
 
-def restrict(call: "Callable[..., int]", *, network: bool) -> None:
+def restrict(call: "Callable[..., int]", *, network: bool, alone: bool = False) -> None:
     """Forbid sockets, System V memory, keys, namespaces, leases, reserving room on the disk,
     attributes of files by their paths, and changes to other processes.
 
-    Pairs of connected sockets, which programs use among themselves, stay allowed.
+    Pairs of connected sockets, which programs use among themselves, stay allowed. `alone` also
+    forbids processes.
     """
     machine = os.uname().machine
     if machine not in MACHINES:
-        if network:
+        if network and not alone:
             return
         raise OSError(EPERM, "Nothing is known about this machine.")
-    program = filter_for(machine, network=network)
+    program = filter_for(machine, network=network, alone=alone)
     # The kernel takes the address of the program.
     code = in_memory(b"".join(program))
     pointer = len(program).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
@@ -159,8 +169,10 @@ def in_memory(code: bytes) -> "Memory":
     return memory
 
 
-def filter_for(machine: str, *, network: bool) -> "list[bytes]":
+def filter_for(machine: str, *, network: bool, alone: bool = False) -> "list[bytes]":
     """Write the BPF program."""
+    forks = FORKS[machine] if alone else ()
+    clones = (CLONE[machine],) if alone else ()
     return assemble(
         [
             (LOAD, ARCHITECTURE),
@@ -170,6 +182,8 @@ def filter_for(machine: str, *, network: bool) -> "list[bytes]":
             *((EQUAL, number, "unknown", "") for number in MISSING[machine]),
             *((EQUAL, number, "unsupported", "") for number in UNSUPPORTED[machine]),
             *((EQUAL, number, "process", "") for number in OF_PROCESS[machine]),
+            *((EQUAL, number, "not permitted", "") for number in forks),
+            *((EQUAL, number, "thread", "") for number in clones),
             *((EQUAL, number, "namespaces", "") for number in WITH_NAMESPACES[machine]),
             (EQUAL, SETNS[machine], "not permitted", ""),
             (EQUAL, FCNTL[machine], "descriptor", ""),

@@ -82,40 +82,10 @@ class ConfinedShell:
     async def run(
         self, line: str, *, folder: Path, within: timedelta, bounds: CommandBounds
     ) -> CommandResult:
-        excerpt = Excerpt(MAX_SHOWN_CHARS)
-        async with _temporary_folder() as temporary:
+        async with temporary_folder() as temporary:
             # In a thread: the first one finds out what the system gives.
             command = await asyncio.to_thread(self._command, line, folder, temporary, bounds)
-            async with (
-                spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
-                read_streams(_read(tree, excerpt)),
-            ):
-                reason, exited = await wait_for_exit(tree, within)
-        return CommandResult(
-            output=excerpt.text(),
-            code=exited.code,
-            signal=exited.signal,
-            timed_out=reason is ExitReason.TIMED_OUT,
-            output_exceeded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
-            exceeded=self._describe_limit(tree.exceeded),
-        )
-
-    def _describe_limit(self, limit: str) -> str:
-        match limit:
-            case "memory":
-                size = self._limits.max_memory_bytes / 2**30
-                return f"its processes used more than {size:.1f} GB of memory"
-            case "processes":
-                return f"it had more than {self._limits.max_processes} processes"
-            case "disk":
-                size = self._limits.min_free_bytes / 2**30
-                return f"the disk of the server has less than {size:.1f} GB left"
-            case "files":
-                return "the disk of the server can hold hardly any more files"
-            case "temporary":
-                return "the disk for temporary files is almost full"
-            case _:
-                return ""
+            return await run_bounded(command, within)
 
     def _confinement(
         self, folder: Path, temporary: Path, bounds: CommandBounds
@@ -141,7 +111,7 @@ class ConfinedShell:
             "PATH": COMMAND_PATH,
             "HOME": str(temporary / HOME),
             "PWD": str(folder),
-            "USER": _user(),
+            "USER": user_name(),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "TMPDIR": str(temporary / TEMPORARY),
@@ -155,6 +125,44 @@ class ConfinedShell:
         )
 
 
+async def run_bounded(
+    command: Command, within: timedelta, secrets: Iterable[str] = ()
+) -> CommandResult:
+    """Run a command, bounded in time and output; its output shows none of the secrets."""
+    excerpt = Excerpt(MAX_SHOWN_CHARS, secrets)
+    async with (
+        spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
+        read_streams(_read(tree, excerpt)),
+    ):
+        reason, exited = await wait_for_exit(tree, within)
+    return CommandResult(
+        output=excerpt.text(),
+        code=exited.code,
+        signal=exited.signal,
+        timed_out=reason is ExitReason.TIMED_OUT,
+        output_exceeded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
+        exceeded=_describe_limit(tree.exceeded, command.limits or ProcessLimits()),
+    )
+
+
+def _describe_limit(limit: str, limits: ProcessLimits) -> str:
+    match limit:
+        case "memory":
+            size = limits.max_memory_bytes / 2**30
+            return f"its processes used more than {size:.1f} GB of memory"
+        case "processes":
+            return f"it had more than {limits.max_processes} processes"
+        case "disk":
+            size = limits.min_free_bytes / 2**30
+            return f"the disk of the server has less than {size:.1f} GB left"
+        case "files":
+            return "the disk of the server can hold hardly any more files"
+        case "temporary":
+            return "the disk for temporary files is almost full"
+        case _:
+            return ""
+
+
 async def _read(tree: ProcessTree, excerpt: Excerpt) -> None:
     while chunk := await tree.stdout.read(CHUNK_BYTES):
         excerpt.add(chunk)
@@ -164,7 +172,7 @@ async def _read(tree: ProcessTree, excerpt: Excerpt) -> None:
 
 
 @asynccontextmanager
-async def _temporary_folder() -> AsyncIterator[Path]:
+async def temporary_folder() -> AsyncIterator[Path]:
     # Not in a thread: a cancellation would leave the folder behind.
     folder = _make_temporary_folder()
     try:
@@ -195,7 +203,7 @@ def _make_temporary_folder() -> Path:
     return folder
 
 
-def _user() -> str:
+def user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):

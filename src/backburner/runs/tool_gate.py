@@ -15,7 +15,7 @@ import structlog
 
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
-from backburner.core.commands import Cage, LineStep
+from backburner.core.commands import LineStep
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, Fenced
 from backburner.core.ids import CallId, ConversationId, ItemId, derive_question_id, new_call_id
@@ -95,8 +95,8 @@ class Gate:
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         """Make a call if it is admitted, else return the reason."""
-        if self.stop.reason not in (None, StopReason.APPROVAL):
-            return RUN_IS_ENDING
+        if (refused := await self._check(offer, arguments)) is not None:
+            return refused
         call = await self._read(ToolCall(offer.tool, arguments))
         call_id, tried = new_call_id(), list[Tx]()
 
@@ -132,6 +132,17 @@ class Gate:
         if line is None or self.read_line is None:
             return call
         return replace(call, steps=await asyncio.to_thread(self.read_line, line))
+
+    async def _check(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult | None:
+        """Refuse a call for which it makes no sense to ask, whatever the policy says."""
+        if self.stop.reason not in (None, StopReason.APPROVAL):
+            return RUN_IS_ENDING
+        if offer.check is not None:
+            try:
+                await offer.check(arguments)
+            except BackburnerError as error:
+                return ToolResult(str(error), failed=True)
+        return None
 
     def _is_repeating(self, offer: Offer, call: ToolCall, result: str) -> bool:
         made = (tool_policy.call_digest(call), result)
@@ -219,7 +230,7 @@ class Gate:
                 with suppress(Conflict):
                     if offer.outside and self.can_be_injected and not conversation.outside_read:
                         tx.turns.mark_outside_text(self.turn)
-                    read_only = offer.read_only or tool_policy.find_cage(call) is Cage.LOOK
+                    read_only = offer.read_only or tool_policy.is_read_only(call)
                     tx.tool_calls.begin(self.turn, call_id, call, read_only=read_only, uses=uses)
                     return _Admitted(call_id)
                 return self._refuse(tx, conversation, call)

@@ -76,17 +76,25 @@ def record_command(
     *,
     network: bool = False,
     folder: str | None = None,
+    signed_in: bool = False,
 ) -> CommandRecord:
     """Write the record of a command, and wait until it is on the disk.
 
     While other commands run, what was there before the first of them counts: what is there now may
     be theirs. Programs of a command with the network would obey it too, so it runs apart from those
-    without. `folder` is where it runs, unless in the private workspace.
+    without; and programs with a sign-in run apart from both. `folder` is where it runs, unless in
+    the private workspace.
     """
     with lock_records(kept) as records:
         running = _find_running(kept)
         if any(other.get("network", False) != network for other in running):
             raise _run_apart(network=network)
+        if any(other.get("signed_in", False) != signed_in for other in running):
+            raise FolderInUse(
+                "Another command runs in this folder, and a program with a sign-in cannot run at"
+                " the same time.",
+                hint="Run it again when the other has ended.",
+            )
         name = running[0]["before"] if running else None
         if name is not None:
             before = Snapshot.from_json(read_private(kept / name))
@@ -100,6 +108,7 @@ def record_command(
             replace_file(records, name, before.to_json().encode(), 0o600)
         content = {"turn": astuple(turn), "line": line, "before": name, "network": network}
         content |= {"folder": folder} if folder else {}
+        content |= {"signed_in": True} if signed_in else {}
         file = kept / f"command-{secrets.token_hex(8)}.json"
         record = _write(file, json.dumps(content), before)
         os.fsync(records)

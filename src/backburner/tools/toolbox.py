@@ -7,9 +7,10 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import folders
 from backburner.core import tool_policy
-from backburner.core.conversation import Conversation, Kind
+from backburner.core.conversation import Conversation, Kind, Use
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
+from backburner.core.signed_in import SIGNED_IN_TOOL, granted_programs
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
 from backburner.tools.conversation import conversation_offers
@@ -30,6 +31,8 @@ class Toolbox:
     deps: Deps
     #: Makes the file and command tools of a user.
     workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
+    #: Whether programs can use the sign-ins of a single user here.
+    has_sign_ins: bool = False
 
     async def has_others(self) -> bool:
         """Return whether more than one user has an account here."""
@@ -43,6 +46,9 @@ class Toolbox:
         return await self.deps.store.read(lambda tx: folders.is_usable(tx, self.deps, user, folder))
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        async def signed_in() -> frozenset[str]:
+            return await self._signed_in(conversation)
+
         deps, origin = with_retries(self.deps), Origin.of(turn, conversation.uses)
         terms = CommandTerms(
             turn,
@@ -50,6 +56,8 @@ class Toolbox:
             self.has_others,
             folder=conversation.folder,
             folder_removed=not await self._may_use(conversation),
+            may_sign_in=await self._may_sign_in(conversation),
+            signed_in=signed_in,
         )
         # Nobody looks at discovery while it runs.
         is_watched = conversation.kind is not Kind.DISCOVERY
@@ -64,3 +72,17 @@ class Toolbox:
         )
         allowed = tool_policy.allowed_tools(conversation)
         return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]
+
+    async def _may_sign_in(self, conversation: Conversation) -> bool:
+        if not self.has_sign_ins or not conversation.may_use(Use.SIGN_INS):
+            return False
+        return not await self.has_others()
+
+    async def _signed_in(self, conversation: Conversation) -> frozenset[str]:
+        """Return the programs whose sign-in the user has allowed here for good."""
+        grants = await self.deps.store.read(
+            lambda tx: tx.grants.valid(conversation.user_id, conversation.id)
+        )
+        return granted_programs(
+            grant.words for grant in grants if grant.tool == SIGNED_IN_TOOL and grant.call is None
+        )

@@ -27,6 +27,7 @@ from backburner.ports import (
     Network,
     Offer,
     Shell,
+    SignIns,
     ToolResult,
     WebPage,
 )
@@ -46,6 +47,7 @@ from backburner.tools.obeyed_files import (
     show_difference,
     show_path,
 )
+from backburner.tools.signed_in import WatchedFolder, signed_in_offers
 from backburner.tools.workspace_paths import open_parent
 
 T = TypeVar("T")
@@ -105,6 +107,10 @@ class KeepChange(Arguments):
     change: str = Field(description="The id of the change, from the result of run_command.")
 
 
+async def no_programs() -> frozenset[str]:
+    return frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class CommandTerms:
     #: The run whose commands they are.
@@ -116,6 +122,10 @@ class CommandTerms:
     folder: WorkFolder | None = None
     #: The user has taken it away since.
     folder_removed: bool = False
+    #: Whether programs may use the sign-ins of the user.
+    may_sign_in: bool = False
+    #: Programs whose sign-in a lasting grant of the conversation is for.
+    signed_in: Callable[[], Awaitable[frozenset[str]]] = no_programs
 
 
 class FetchUrl(Arguments):
@@ -123,13 +133,18 @@ class FetchUrl(Arguments):
 
 
 def workspace_offers(
-    folder: Path, kept: Path, shell: Shell, network: Network, terms: CommandTerms
+    folder: Path,
+    kept: Path,
+    shell: Shell,
+    network: Network,
+    terms: CommandTerms,
+    sign_ins: SignIns | None = None,
 ) -> Sequence[Offer]:
     """Return the tools for one folder; the private workspace is created when it is first needed.
 
     Changes to files that other programs obey are kept in another one.
     """
-    offers = _folder_offers(folder, kept, shell, network, terms)
+    offers = _folder_offers(folder, kept, shell, network, terms, sign_ins)
     if terms.folder is None:
         return offers
     may_write = not terms.folder.read_only
@@ -169,11 +184,20 @@ def check_folder(folder: Path, *, removed: bool) -> None:
 
 
 def _folder_offers(
-    folder: Path, kept: Path, shell: Shell, network: Network, terms: CommandTerms
+    folder: Path,
+    kept: Path,
+    shell: Shell,
+    network: Network,
+    terms: CommandTerms,
+    sign_ins: SignIns | None,
 ) -> Sequence[Offer]:
     tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, terms)
     missing = shell.cage_missing
+    # Where nothing holds other commands, they could take a sign-in.
+    may_write = terms.folder is None or not terms.folder.read_only
+    may_sign_in = terms.may_sign_in and missing is None and may_write
     return (
+        *(signed_in_offers(tools.watched_folder(), sign_ins) if sign_ins and may_sign_in else ()),
         define_tool(
             "read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True
         ),
@@ -269,24 +293,57 @@ class _Workspace:
         Of long output you get the beginning and the end, 50 kB in all; a command that writes more
         than 20 MB is ended.
         """
-        record = await self._wait_to_begin(arguments)
-        try:
-            result = await self._shell.run(
+
+        within = timedelta(seconds=arguments.timeout)
+
+        async def run() -> CommandResult:
+            return await self._shell.run(
                 arguments.command,
                 folder=self._folder,
-                within=timedelta(seconds=arguments.timeout),
+                within=within,
                 bounds=CommandBounds(
                     cage=self._terms.cage,
                     network=arguments.network,
                     sees_processes=not await self._terms.has_others(),
                 ),
             )
+
+        return await self._run_watched(
+            run,
+            lambda result: _describe_run(result, within) + self._hint(result, arguments),
+            arguments.command,
+            network=arguments.network,
+        )
+
+    def watched_folder(self) -> WatchedFolder:
+        return WatchedFolder(
+            folder=self._folder,
+            cage=self._terms.cage,
+            has_others=self._terms.has_others,
+            signed_in=self._terms.signed_in,
+            run_watched=self._run_watched,
+            describe=_describe_run,
+        )
+
+    async def _run_watched(
+        self,
+        run: Callable[[], Awaitable[CommandResult]],
+        describe: Callable[[CommandResult], str],
+        line: str,
+        **kind: bool,
+    ) -> ToolResult:
+        """Run a command, and put back the files that other programs obey.
+
+        `kind` says beside which others it may run; see `record_command`.
+        """
+        record = await self._wait_to_begin(line, **kind)
+        try:
+            result = await run()
         finally:
             # Also if the run is cancelled, however often, and though this may have to wait.
             changes = await asyncio.shield(_scan_in_thread(self._end, record))
-        text = _describe_run(result, arguments) + self._hint(result, arguments)
         asks = await asyncio.to_thread(self._ask, changes)
-        return ToolResult(text + _describe_changes(changes), asks=asks)
+        return ToolResult(describe(result) + _describe_changes(changes), asks=asks)
 
     async def keep_change(self, arguments: KeepChange) -> str:
         """Make a change again that a command made to a file which other programs obey.
@@ -323,32 +380,27 @@ class _Workspace:
         verb = "Created" if written.is_new else "Replaced"
         return f"{verb} {path}: {len(written.data):,} bytes."
 
-    async def _wait_to_begin(self, arguments: RunCommand) -> CommandRecord | None:
+    async def _wait_to_begin(self, line: str, **kind: bool) -> CommandRecord | None:
         """Begin a command once none runs that it must not run beside."""
         waited = 0.0
         while True:
             try:
-                return await _scan_in_thread(self._begin, arguments)
+                return await _scan_in_thread(partial(self._begin, line, **kind))
             except FolderInUse:
                 if waited >= MAX_WAIT_SECONDS:
                     raise
             await asyncio.sleep(_LOOK_SECONDS)
             waited += _LOOK_SECONDS
 
-    def _begin(self, arguments: RunCommand) -> CommandRecord | None:
+    def _begin(self, line: str, **kind: bool) -> CommandRecord | None:
         regain_rights(self._folder)
         with open_parent(self._folder, "."):
             pass
-        if self._only_looks and not arguments.network:
+        if self._only_looks and not any(kind.values()):
             return None
-        return record_command(
-            self.obeyed.kept,
-            self.obeyed.scan,
-            self._terms.turn,
-            arguments.command,
-            network=arguments.network,
-            folder=None if self._terms.folder is None else self._terms.folder.path,
-        )
+        kept, scan, own = self.obeyed.kept, self.obeyed.scan, self._terms.folder
+        folder = None if own is None else own.path
+        return record_command(kept, scan, self._terms.turn, line, folder=folder, **kind)
 
     @property
     def _only_looks(self) -> bool:
@@ -387,9 +439,9 @@ async def _scan_in_thread(call: Callable[..., T], *arguments: Any) -> T:
     return await loop.run_in_executor(_scans, partial(copy_context().run, call, *arguments))
 
 
-def _describe_run(result: CommandResult, arguments: RunCommand) -> str:
+def _describe_run(result: CommandResult, within: timedelta) -> str:
     gap = "" if result.output.endswith("\n") or not result.output else "\n"
-    return f"{result.output}{gap}[{_describe_end(result, arguments.timeout)}]"
+    return f"{result.output}{gap}[{_describe_end(result, within)}]"
 
 
 def _describe_changes(changes: Sequence[KeptChange]) -> str:
@@ -413,13 +465,13 @@ def _describe_changes(changes: Sequence[KeptChange]) -> str:
     return text
 
 
-def _describe_end(result: CommandResult, seconds: int) -> str:
+def _describe_end(result: CommandResult, within: timedelta) -> str:
     if result.output_exceeded:
         return "Ended: it wrote too much output. Redirect the output to a file, or reduce it."
     if result.exceeded:
         return f"Ended: {result.exceeded}."
     if result.timed_out:
-        return f"Ended: timeout after {seconds} seconds."
+        return f"Ended: timeout after {within.total_seconds():.0f} seconds."
     if result.signal is not None:
         return f"Ended by signal {result.signal}."
     return f"Exit code {result.code}."

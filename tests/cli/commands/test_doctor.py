@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from support.doubles.clock import SetClock
 from support.programs.programs import Ended, Start
+from support.programs.signed_in import SignedInOwner
+from support.requirements import requirement
 from support.servers.model_servers import ModelServer, model_server
 from support.stage.scene import Scene
 
@@ -415,3 +417,24 @@ def test_free_memory_is_the_minimum_of_machine_and_container(tmp_path: Path) -> 
 
     (group / "memory.max").write_text("3072\n")
     assert free_memory(memory, group) == 2048
+
+
+@requirement("B-signed-in")
+def test_the_sign_ins_that_agents_could_use_are_listed(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = SignedInOwner(tmp_path)
+    owner.write(".config/gh/hosts.yml", "github.com:\n    user: octocat\n")
+    monkeypatch.setenv("HOME", str(owner.home))
+    monkeypatch.setenv("PATH", str(owner.programs))
+
+    ended = call("doctor", "--offline")
+
+    lines = {line.split()[2]: line for line in ended.out if line[5:].startswith("sign-in")}
+    assert "developer, context kind-one. Agents ask" in lines["kubectl:"]
+    assert "in the keyring of the desktop" in lines["gh:"]
+    assert "aws is not installed." in lines["aws:"]
+    assert lines["kubectl:"].startswith("[ok]")
+    assert ended.code == 0
+    monkeypatch.setenv("BACKBURNER_COMMANDS", "off")
+    assert not [line for line in call("doctor", "--offline").out if "sign-in" in line]

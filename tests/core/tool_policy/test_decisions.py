@@ -26,6 +26,7 @@ from backburner.core.tool_policy import (
     call_digest,
     choose_cage,
     decide,
+    is_read_only,
     is_tool_allowed,
 )
 from backburner.core.validation import canonical_json
@@ -45,6 +46,13 @@ def test_a_call_that_nobody_has_agreed_to_is_asked_about() -> None:
 
 def test_a_free_tool_is_called_without_asking() -> None:
     assert judge(ToolCall(READ, {"path": "x"})) == Allow()
+
+
+@pytest.mark.parametrize(("cage", "expected"), [(Cage.LOOK, True), (Cage.WORK, False)])
+def test_a_command_that_only_looks_is_read_only(cage: Cage, *, expected: bool) -> None:
+    call = ToolCall(replace(RUN_COMMAND, cage=cage), {"command": "ls"})
+
+    assert is_read_only(call) is expected
 
 
 @pytest.mark.parametrize("cage", list(Cage))

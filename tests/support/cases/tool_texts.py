@@ -16,6 +16,8 @@ from backburner.core.run import RunKind, Turn
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, Store
 from backburner.process.shell import ConfinedShell
+from backburner.process.sign_ins.runner import SignedInPrograms
+from backburner.process.sign_ins.sign_in import Owner
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
 from backburner.tools.progress import progress_offers
@@ -37,7 +39,12 @@ def all_offers() -> Sequence[Offer]:
         *client_offers(deps, Origin.of(turn)),
         *progress_offers(deps, replace(turn, kind=RunKind.BACKGROUND)),
         *workspace_offers(
-            Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), ALONE
+            Path("workspace"),
+            Path("kept"),
+            ConfinedShell(),
+            CheckedNetwork(),
+            replace(ALONE, may_sign_in=True),
+            SignedInPrograms(Owner(Path("home"), {})),
         ),
     )
 

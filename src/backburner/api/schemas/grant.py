@@ -28,7 +28,8 @@ class GrantOut(BaseModel):
     tool: str
     lasting: bool = Field(description="False: valid for one exact call, once.")
     words: Sequence[str] = Field(
-        description="A command line, a subcommand whose arguments may vary, or a host."
+        description="A command line, a subcommand whose arguments may vary, or a host. Of a program"
+        " with a sign-in, its folder may follow as `in FOLDER`."
     )
     given_at: datetime
     expires_at: datetime | None

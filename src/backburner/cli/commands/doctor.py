@@ -14,6 +14,7 @@ from backburner.cli.machine_checks import (
     check_memory,
     check_python,
     check_server,
+    check_sign_ins,
 )
 from backburner.cli.model_checks import check_models
 from backburner.cli.output import print_line
@@ -56,6 +57,7 @@ def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding
         if missing is None:
             yield check_process_wall(has_namespace=checks.gives_process_namespace())
             yield check_limit_wall(has_group=bool(checks.control_groups()))
+            yield from check_sign_ins(checks.describe_sign_ins(settings))
     yield check_memory(settings, checks.free_memory())
     if finding := check_server(settings):
         yield finding
