@@ -193,7 +193,7 @@ async def test_late_work_is_looked_at_again_before_it_is_ended(
 async def test_interruptions_do_not_prolong_the_waiting(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=15 * MINUTE))
+    stage = set_up(otherwise=Provider(), limits=Limits(job_timeout=15 * MINUTE))
     job = await start_job(stage)
     await stage.work()
     while clock.now < NOON + 15 * MINUTE:

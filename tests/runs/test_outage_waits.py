@@ -138,7 +138,7 @@ async def test_one_time_work_ends_after_a_day(
 async def test_a_job_waits_for_as_long_as_it_may_take(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=10 * MINUTE))
+    stage = set_up(otherwise=Provider(), limits=Limits(job_timeout=10 * MINUTE))
     job = await start_job(stage)
     await stage.work()
 
@@ -152,7 +152,7 @@ async def test_a_job_waits_for_as_long_as_it_may_take(
 async def test_a_probe_that_takes_long_counts_as_trying(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=15 * MINUTE))
+    stage = set_up(otherwise=Provider(), limits=Limits(job_timeout=15 * MINUTE))
     job = await start_job(stage)
     await stage.work()
     while clock.now < NOON + 15 * MINUTE:
@@ -207,7 +207,7 @@ async def test_late_work_is_not_ended_by_a_probe_that_was_claimed_after_a_sleep(
 async def test_messages_during_a_probe_that_hangs_do_not_prolong_the_waiting(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=15 * MINUTE))
+    stage = set_up(otherwise=Provider(), limits=Limits(job_timeout=15 * MINUTE))
     job, chat = await start_job(stage), await stage.chat()
     await stage.work()
     while clock.now < NOON + 15 * MINUTE:

@@ -44,7 +44,7 @@ async def test_a_job_that_alone_meets_trouble_ends_and_users_are_told_once(
 ) -> None:
     stage = set_up(
         otherwise=lambda request: [Say("Hello.") if request.schema is None else DOWN],
-        limits=Limits(run_timeout=20 * MINUTE),
+        limits=Limits(job_timeout=20 * MINUTE),
     )
     job, chat = await start_job(stage), await stage.chat()
     stage.user(MATE)

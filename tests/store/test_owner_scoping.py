@@ -287,6 +287,10 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.held.conversation.id, kind=None
     ),
     "runs.save_draft": lambda tx, me, home: tx.runs.save_draft(turn_of(me, home), "So far."),
+    "runs.save_progress": lambda tx, me, home: tx.runs.save_progress(turn_of(me, home), "Half."),
+    "runs.progress_of": lambda tx, me, home: tx.runs.progress_of(
+        me, [home.held.turn.conversation_id]
+    ),
     "runs.drop_queued": lambda tx, me, home: tx.runs.drop_queued(me, home.kept.id, kind=None),
     "runs.end": lambda tx, me, home: tx.runs.end(me, home.held.run.id, SUCCESS),
     "runs.resume": lambda tx, me, home: tx.runs.resume(
@@ -507,6 +511,7 @@ def furnish(scene: Scene) -> Home:
     kept, queued = _queued_task(scene)
     held, stopping = _begin(scene, folder=FOLDER.for_work), _begin(scene)
     scene.run(lambda tx: tx.sessions.append(held.turn, "s", ["entry"]))
+    scene.run(lambda tx: tx.runs.save_progress(held.turn, "A part of it."))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)

@@ -307,9 +307,10 @@ class Runs(Group):
     def save_progress(self, turn: Turn, text: str) -> None:
         """Store what a run is doing, if it still holds its turn."""
         values = {"owner": turn.user_id, "run_id": turn.run_id, "held_epoch": turn.epoch}
-        self._execute(_save_progress, {**values, "text": text, "at": self.tx.now})
-        self.tx.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
-        self.tx.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
+        saved = self._execute(_save_progress, {**values, "text": text, "at": self.tx.now})
+        if saved.rowcount:
+            self.tx.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
+            self.tx.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
 
     def progress_of(
         self, user: UserId, conversation_ids: Collection[ConversationId]
