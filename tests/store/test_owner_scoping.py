@@ -164,6 +164,17 @@ ATTEMPTS: dict[str, Attempt] = {
         tx.browse.conversations(me, ConversationFilter(search="work"), None, limit=9),
         ConversationPage([], None),
     ),
+    "browse.children": lambda tx, me, home: tx.browse.children(
+        me, [parent for parent in [home.job.parent_id] if parent is not None], limit=9
+    ),
+    "browse.work_facts": lambda tx, me, home: tx.browse.work_facts(me, home.kept.id, limit=9),
+    "browse.activities": lambda tx, me, home: tx.browse.activities(me, [home.held.conversation.id]),
+    "browse.runs_by_status": lambda tx, me, _: tx.browse.runs_by_status(
+        me, RunStatus.RUNNING, None, limit=9
+    ),
+    "browse.call_summaries": lambda tx, me, home: tx.browse.call_summaries(
+        me, home.held.run.id, None, limit=9
+    ),
     "browse.calls": lambda tx, me, home: tx.browse.calls(me, home.held.run.id),
     "browse.question": lambda tx, me, _: tx.browse.question(me, make.QUESTION),
     "browse.messages": lambda tx, me, home: tx.browse.messages(me, home.kept.id, None, limit=9),

@@ -19,6 +19,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunStatus
 from backburner.core.work.facts import EndedRun, WorkFact, WorkFacts
@@ -150,7 +151,10 @@ class ChildQueries(Group):
         Nothing that was written in the same transaction is read.
         """
         values = {"owner": user, "conversation_id": conversation_id, "limit": limit}
-        own, *children = self.tx.execute_apart(_select_facts, values).all()
+        found = self.tx.execute_apart(_select_facts, values).all()
+        if not found:
+            raise NotFound
+        own, *children = found
         total = int(children[0].total) if children else 0
         return WorkFacts(
             own=_to_fact(own, is_running=False),
