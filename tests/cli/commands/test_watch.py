@@ -16,7 +16,7 @@ from support.programs.programs import starter
 from support.requirements import requirement
 
 from backburner.cli.client import Server
-from backburner.cli.live_view import LiveView
+from backburner.cli.live.live_view import LiveView
 from backburner.core import transitions
 from backburner.core.ids import new_call_id, new_message_id
 from backburner.core.tool_policy import Tool, ToolCall

@@ -9,8 +9,8 @@ from backburner.cli.client import NoServer, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.account.me import describe_zone
 from backburner.cli.commands.conversations import describe_running, next_run
-from backburner.cli.event_reader import EventReader
-from backburner.cli.live_view import EventLines, LiveView
+from backburner.cli.live.event_reader import EventReader
+from backburner.cli.live.live_view import EventLines, LiveView
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import (
     local_time,

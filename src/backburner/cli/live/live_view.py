@@ -13,7 +13,7 @@ import click
 
 from backburner.cli.client import PAGE_SIZE, NoServer
 from backburner.cli.command_name import name_commands
-from backburner.cli.event_reader import CONNECTED, LOST
+from backburner.cli.live.event_reader import CONNECTED, LOST
 from backburner.cli.output import printable, short_id, truncate
 from backburner.cli.server_options import FindServer
 from backburner.core.errors import MachineFailed, NotFound

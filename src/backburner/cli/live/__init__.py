@@ -1,0 +1,1 @@
+"""What `watch` reads from the server, and how it shows it."""
