@@ -35,7 +35,7 @@ PATHS = {
     "/api/conversations/{conversation_id}/stop": {"post": WRITE},
     **{
         f"/api/conversations/{{conversation_id}}/{verb}": {"post": WRITE}
-        for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen")
+        for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen", "fresh")
     },
     # Each item needs a scope of its own; test_downloads.py tries them.
     "/api/downloads": {"post": ANYBODY},

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.doubles.engine import Call
+from support.doubles.engine import Call, End
 from support.people import tool_calls
 from support.people.task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
 from support.people.tool_calls import ask, children
@@ -269,12 +269,20 @@ async def test_a_run_that_read_outside_text_controls_its_own_tasks_and_changes_n
     assert cancelled.startswith("Cancelled")
 
 
-async def test_task_history_counts_as_outside_text(stage: Stage) -> None:
+@pytest.mark.parametrize("outside", [False, True])
+async def test_task_history_counts_as_outside_text_if_a_run_had_read_some(
+    stage: Stage, *, outside: bool
+) -> None:
     chat = await stage.chat()
-    await ask(stage, chat, add(), Call("task_list"))
-    (begun,) = await ask(stage, chat, add(name="b", prompt="B."))
-    await ask(stage, chat, Call("task_history", {"task": "watch-ci-main"}))
-    (result,) = await ask(stage, chat, add(name="c", prompt="C."))
+    task = await stage.task(title="look")
+    if outside:
+        read_outside(stage, task)
+    stage.engine.then(End({"complete": True}))
+    await stage.work()
+    assert [run.outside for run in stage.history(task)] == [outside]
 
-    assert begun.startswith("Task 'b'")
-    assert result.startswith("Proposed: task 'c'")
+    await ask(stage, chat, Call("task_history", {"task": "look"}))
+    (result,) = await ask(stage, chat, add())
+
+    begun = "Proposed: task" if outside else "Task"
+    assert result.startswith(f"{begun} 'watch-ci-main'")

@@ -8,7 +8,9 @@ from backburner.actions.deps import Deps
 from backburner.actions.steps import change, save
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Notify
+from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import FollowerEvent, Step
 from backburner.ports import Tx
 
@@ -61,6 +63,26 @@ async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
         conversation = tx.conversations.lock(user, conversation_id)
         _stop_children(tx, user, conversation_id, stopped)
         step = transitions.archive(conversation, now=tx.now, stopped=list(stopped.values()))
+        save(tx, step)
+        return step.conversation
+
+    return await deps.store.transact(work)
+
+
+async def start_afresh(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+    """Let the next run begin a new session, without any text that may be outside text."""
+
+    def work(tx: Tx) -> Conversation:
+        before = tx.conversations.lock(user, conversation_id)
+        under_way = (RunStatus.RUNNING, RunStatus.QUEUED)
+        if any(steps.has_run(tx, before, kind, *under_way) for kind in RunKind):
+            raise Conflict(
+                "A run is in progress, in the session that would be forgotten.",
+                hint="Stop it, or try again when it has ended.",
+            )
+        step = transitions.start_afresh(before, now=tx.now)
+        if before.session is not None:
+            tx.sessions.delete(user, conversation_id, before.session.id)
         save(tx, step)
         return step.conversation
 

@@ -9,7 +9,7 @@ from backburner.actions import active_limit
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
-from backburner.core.conversation import Author, Conversation, common_uses
+from backburner.core.conversation import Author, Conversation, common_uses, mark_brief
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
@@ -114,8 +114,8 @@ def _propose(
     zone = tx.users.load(origin.user).zone
     step = transitions.propose(conversation_id, origin.user, brief, why=why, now=tx.now, zone=zone)
     # The text may be outside text until the owner has approved it.
-    outside_read = origin.hold(tx).outside_read
-    return replace(step, conversation=replace(step.conversation, outside_read=outside_read))
+    outside = origin.hold(tx).outside_read
+    return replace(step, conversation=mark_brief(step.conversation, outside=outside))
 
 
 def _check_run_limit(tx: Tx, origin: Origin) -> None:

@@ -63,6 +63,8 @@ class Question:
     #: Set together: when it expires, it counts as answered with the default.
     expires_at: datetime | None = None
     default: str | None = None
+    #: Asked in a session that had read outside text.
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,6 +139,8 @@ class Run:
     profile: str | None = None
     escalated_from: str | None = None
     skipped: SkippedSlots | None = None
+    #: Its session had read outside text, so that its result may contain some.
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +165,4 @@ class RunEnding:
     tokens: int = 0
     profile: str | None = None
     escalated_from: str | None = None
+    outside: bool = False

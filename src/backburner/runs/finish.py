@@ -397,7 +397,14 @@ class _Ending:
         step = self._ask_in_doubt(tx, step) if asks else step
         result = self.result
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
-        ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
+        outside = step.conversation.outside_read
+        ending = replace(
+            ending,
+            profile=result.profile,
+            escalated_from=result.escalated_from,
+            outside=outside,
+        )
+        step = _mark_messages(step)
         tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         self.outcome = ending.status.value
         steps.propagate(tx, step)
@@ -411,7 +418,7 @@ class _Ending:
         serves: bool = True,
         wait: ModelWait = NO_WAIT,
     ) -> None:
-        step = self._with_note(tx, self._ask_in_doubt(tx, step))
+        step = self._with_note(tx, _mark_messages(self._ask_in_doubt(tx, step)))
         # It waits for its user then.
         wait = NO_WAIT if step.asked else wait
         served = self._served() if serves else []
@@ -490,6 +497,13 @@ _NO_ANSWER = Failure(FailureKind.UNAVAILABLE, "The model does not respond.")
 _ENDED_BY_AGENT = frozenset(
     {StopReason.APPROVAL, StopReason.WAITING_FOR_JOBS, StopReason.REPEATING}
 )
+
+
+def _mark_messages(step: Step) -> Step:
+    """Mark the messages of a run whose session has read outside text."""
+    if not step.conversation.outside_read:
+        return step
+    return replace(step, messages=tuple(replace(new, outside=True) for new in step.messages))
 
 
 def _result_data(result: RunResult) -> str | None:

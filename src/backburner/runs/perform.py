@@ -246,6 +246,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     attempt.gate.budget = replace(attempt.gate.budget, probes=None)
     earlier = [entry for entry in prepared.past_calls if entry.run_id != turn.run_id]
     fresh = replace(prepared, session=None, session_entries=(), past_calls=[*earlier, *calls])
+    await _mark_new_session(attempt, prepared)
     await _attempt(attempt, fresh, escalated=True)
     if _is_in_outage(result):
         # The other model was of no use: the run has failed under its own.
@@ -286,7 +287,15 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
             ) from None
     attempt.result.session, attempt.result.session_note = None, SESSION_LOST
     attempt.session_id, attempt.session_entries = None, []
+    await _mark_new_session(attempt, prepared)
     return await _turn(attempt, _prompt(attempt, prepared, fresh=True))
+
+
+async def _mark_new_session(attempt: RunAttempt, prepared: PreparedRun) -> None:
+    """Mark a session that is begun after the run was prepared, if its prompt has outside text."""
+    if prepared.marks_new_session:
+        turn = attempt.claim.turn
+        await attempt.deps.store.transact(lambda tx: tx.turns.mark_outside_text(turn))
 
 
 async def _look_around(deps: Deps, prepared: PreparedRun) -> str:

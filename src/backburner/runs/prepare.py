@@ -1,7 +1,7 @@
 """The input of a run, read in the transaction that claims it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions import spending
@@ -61,6 +61,8 @@ class PreparedRun:
     over: Allowance | None
     #: All that is left to spend is reserved by other runs.
     must_wait: bool
+    #: A prompt for a new session would contain outside text.
+    marks_new_session: bool = False
 
 
 def prepare(deps: Deps, tx: Tx, claims: Sequence[Claim]) -> Sequence[PreparedRun]:
@@ -97,6 +99,7 @@ def _prepare(
     resumed = claim.resumed and tx.sessions.has_entries(turn)
     session, session_note = _choose_session(deps, claim, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
+    recent = prompt.without_outside(recent, conversation.fresh_at)
     attempts = _earlier_attempts(tx, claim)
     repeated = [
         item for run in attempts for item in tx.inbox.served_by(user, conversation_id, run.id)
@@ -108,13 +111,27 @@ def _prepare(
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
     shown = [*repeated, *items]
+    past_calls = [entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)]
     memories: Sequence[Memory] = ()
+    marks_new_session = False
     if deps.can_be_injected(conversation.profile):
         may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
         if may_recall and not resumed:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
-        if _reads_outside_text(conversation, recent, shown, memories):
-            tx.turns.mark_outside_text(turn)
+        reads = _reads_outside_text(claim, items, memories, awaited)
+        marks_new_session = (
+            reads
+            or prompt.has_outside_text(recent, shown)
+            or bool(conversation.state.outside)
+            or _may_quote_results(conversation, past_calls)
+        )
+        is_given_all = not session_entries or (turn.kind is RunKind.BACKGROUND and not resumed)
+        marked = marks_new_session if is_given_all else reads
+        if session_entries:
+            marked = marked or conversation.outside_read
+        if marked != conversation.outside_read:
+            tx.turns.mark_outside_text(turn, marked=marked)
+            conversation = replace(conversation, outside_read=marked)
     return PreparedRun(
         conversation=conversation,
         session=session,
@@ -127,27 +144,33 @@ def _prepare(
         served=served,
         awaited=awaited,
         missing_jobs=set(claim.awaited_jobs).difference(job.id for job in awaited),
-        past_calls=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
+        past_calls=past_calls,
         session_entries=session_entries,
         memories=memories,
         resumed=resumed,
         root=budget.root,
         over=verdict.over,
         must_wait=verdict.is_reserved and turn.kind is RunKind.BACKGROUND,
+        marks_new_session=marks_new_session,
     )
 
 
 def _reads_outside_text(
-    conversation: Conversation,
-    recent: Sequence[Message],
-    shown: Sequence[Item],
-    memories: Sequence[Memory],
+    claim: Claim, items: Sequence[Item], memories: Sequence[Memory], awaited: Sequence[JobView]
 ) -> bool:
-    """Whether this run is the first to read outside text."""
-    if conversation.outside_read:
-        return False
-    is_discovery = conversation.kind is Kind.DISCOVERY
-    return is_discovery or prompt.has_outside_text(recent, shown, memories)
+    """Whether any prompt of this run contains outside text, in an old session too."""
+    is_discovery = claim.conversation.kind is Kind.DISCOVERY
+    return (
+        is_discovery
+        or prompt.has_outside_text((), items, memories)
+        or any(job.outside for job in awaited)
+    )
+
+
+def _may_quote_results(conversation: Conversation, past_calls: Sequence[JournalEntry]) -> bool:
+    """Whether results of earlier attempts may be outside text; the journal does not say."""
+    was_marked = conversation.outside_read or conversation.fresh_at is not None
+    return bool(past_calls) and was_marked
 
 
 def _recall(

@@ -66,6 +66,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "context": dump(conversation.state.context),
         "step": conversation.state.step,
         "data": dump(conversation.state.data),
+        "outside_state": json.dumps(sorted(conversation.state.outside), ensure_ascii=False),
         "session_profile": session and session.profile,
         "session_id": session and session.id,
         "session_tokens": session.tokens if session else 0,
@@ -90,7 +91,7 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         created_by=Author(values["created_by"]),
         schedule=values["schedule"] and from_json(json.loads(values["schedule"])),
         pause_reason=values["pause_reason"] and PauseReason(values["pause_reason"]),
-        state=State(load(values["context"]), values["step"], load(values["data"])),
+        state=_to_state(values),
         questions=questions,
         session=_to_session(values),
         ended_as=values["ended_as"] and EndedAs(values["ended_as"]),
@@ -99,6 +100,16 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         on_repeated_failure=OnRepeatedFailure(values["on_repeated_failure"]),
         notify=Notify(values["notify"]),
         reports_to=tuple(Destination(*place) for place in json.loads(values["reports_to"])),
+    )
+
+
+def _to_state(values: RowMapping) -> State:
+    marks = values["outside_state"]
+    return State(
+        load(values["context"]),
+        values["step"],
+        load(values["data"]),
+        frozenset() if marks == "[]" else frozenset(json.loads(marks)),
     )
 
 
@@ -136,6 +147,7 @@ def to_question(row: Row[Any]) -> Question:
         reminders=row.reminders,
         expires_at=row.expires_at,
         default=row.default_answer,
+        outside=row.outside,
     )
 
 
@@ -170,6 +182,7 @@ def to_run(row: Row[Any]) -> Run:
         profile=row.profile,
         escalated_from=row.escalated_from,
         skipped=reason and SkippedSlots(_to_gap(row), SkipReason(reason)),
+        outside=row.outside,
     )
 
 

@@ -10,6 +10,7 @@ from backburner.actions.work.tasks import TaskListing
 from backburner.core import schedule
 from backburner.core.conversation import Conversation, Notify, Status
 from backburner.core.ids import ConversationId
+from backburner.core.prompt import quote_outside
 from backburner.core.run import Run
 from backburner.core.schedule import After
 from backburner.core.schedule.describe import describe, join_times
@@ -165,5 +166,6 @@ def _run_line(run: Run) -> str:
     if run.failure is not None:
         parts.append(f"Error ({run.failure.kind}): {run.failure.message[:_MAX_RESULT_CHARS]}")
     if run.result is not None:
-        parts.append(f"Result: {run.result[:_MAX_RESULT_CHARS]}")
+        result = run.result[:_MAX_RESULT_CHARS]
+        parts.append(f"Result: {quote_outside('run', result) if run.outside else result}")
     return " ".join(parts)

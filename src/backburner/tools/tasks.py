@@ -199,10 +199,7 @@ def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
         define_tool("task_resume", TaskName, tools.resume, free=True),
         define_tool("task_cancel", CancelTask, tools.cancel, free=True),
         define_tool("task_run_now", TaskName, tools.run_now, free=True),
-        # The results of runs may contain outside text.
-        define_tool(
-            "task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True
-        ),
+        define_tool("task_history", TaskHistory, tools.history, free=True, read_only=True),
     )
 
 
@@ -271,6 +268,6 @@ class _Tools:
     async def history(self, arguments: TaskHistory) -> str:
         """List the last runs of a task: time, status, result and tokens of each."""
         task, runs = await tasks.history(
-            self._deps, self._origin.user, arguments.task, limit=arguments.runs
+            self._deps, self._origin, arguments.task, limit=arguments.runs
         )
         return phrasing.describe_history(task, runs)

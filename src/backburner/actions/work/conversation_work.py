@@ -11,7 +11,14 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import transitions
-from backburner.core.conversation import MAX_TITLE_CHARS, Conversation, Notify, State, make_title
+from backburner.core.conversation import (
+    CONTEXT_MARK,
+    MAX_TITLE_CHARS,
+    Conversation,
+    Notify,
+    State,
+    make_title,
+)
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.run import RunKind, Turn
@@ -109,7 +116,13 @@ async def stop(deps: Deps, turn: Turn, name: str) -> Sequence[Conversation]:
 
 
 async def list_work(deps: Deps, turn: Turn) -> WorkList:
-    return await deps.store.read(lambda tx: _load(tx, turn))
+    def work(tx: Tx) -> WorkList:
+        works = _load(tx, turn)
+        if any(_is_outside(child) for child in works.children):
+            Origin.of(turn).mark_outside_text(tx, deps)
+        return works
+
+    return await deps.store.transact(work)
 
 
 def _find_committed(
@@ -184,6 +197,12 @@ def _load(tx: Tx, turn: Turn) -> WorkList:
         zone=tx.users.load(turn.user_id).zone,
         now=tx.now,
     )
+
+
+def _is_outside(work: Conversation) -> bool:
+    """Check whether the prompt or the question of work may be outside text."""
+    asks = any(question.outside for question in work.questions)
+    return asks or CONTEXT_MARK in work.state.outside
 
 
 def _find(name: str, works: WorkList) -> Sequence[Conversation]:

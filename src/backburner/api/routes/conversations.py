@@ -185,6 +185,22 @@ async def archive_conversation(
 
 
 @router.post(
+    "/{conversation_id}/fresh", summary="Start afresh", responses=error_responses(409, 429)
+)
+async def start_afresh(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> ConversationOut:
+    """Let the agent start afresh, without outside text.
+
+    The next run begins a new session. It gets the messages and the parts of the state that no
+    outside text can have reached. You still see all messages; marked parts of the state are
+    removed.
+    """
+    await conversations.start_afresh(deps, caller.user, conversation_id)
+    return await load_conversation(deps, caller, conversation_id)
+
+
+@router.post(
     "/{conversation_id}/reopen", summary="Reopen a conversation", responses=error_responses(429)
 )
 async def reopen_conversation(

@@ -33,7 +33,7 @@ class MessageOut(BaseModel):
     source: Source = Field(description="Whether it comes from the chat or from the worker.")
     created_at: datetime
     run_id: str | None = Field(description="The run that wrote it.")
-    outside: bool = Field(description="The message is outside text.")
+    outside: bool = Field(description="The message may contain outside text.")
 
     @classmethod
     def of(cls, message: Message) -> Self:

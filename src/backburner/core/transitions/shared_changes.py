@@ -88,6 +88,7 @@ def account_for_slots(
 
 def open_question(conversation: Conversation, question: Question) -> Step:
     """Ask the user one more question and wait for the answer."""
+    question = replace(question, outside=question.outside or conversation.outside_read)
     waiting = replace(
         conversation,
         status=Status.WAITING_INPUT,

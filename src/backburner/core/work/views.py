@@ -7,7 +7,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
+from backburner.core.conversation import (
+    Conversation,
+    EndedAs,
+    Kind,
+    PauseReason,
+    Status,
+    may_contain_outside_text,
+)
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Event, Schedule, is_recurring
@@ -90,6 +97,8 @@ class JobView:
     calls: int
     recent_tools: tuple[str, ...]
     updated_at: datetime
+    #: Its texts may contain outside text.
+    outside: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -210,6 +219,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         calls=work.calls,
         recent_tools=work.recent_tools,
         updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
+        outside=may_contain_outside_text(conversation),
     )
 
 

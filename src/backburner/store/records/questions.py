@@ -131,4 +131,5 @@ def _row(user: UserId, conversation: ConversationId, question: Question) -> dict
         "reminders": question.reminders,
         "expires_at": question.expires_at,
         "default_answer": question.default,
+        "outside": question.outside,
     }

@@ -79,7 +79,10 @@ conversations = Table(
     #: The profile it runs under; empty: the default of the worker.
     Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
+    #: Marks of outside text: of the session, of parts of the state, and until when it is left out.
     Column("outside_read", Boolean, nullable=False, server_default=false()),
+    Column("outside_state", Text, nullable=False, server_default="[]"),
+    Column("fresh_at", Time),
     #: Of a job: the run and message that started it, and the root of its tree.
     Column("parent_run_id", Id),
     Column("parent_message_id", Id),
@@ -226,6 +229,7 @@ questions = Table(
     Column("reminders", Integer, nullable=False),
     Column("expires_at", Time),
     Column("default_answer", Text),
+    Column("outside", Boolean, nullable=False, server_default=false()),
     #: Answered; or withdrawn, if there is no answer.
     Column("closed_at", Time),
     Column("answer", Text),

@@ -58,6 +58,8 @@ runs = Table(
     #: The profile that ran it, and the one it was escalated from.
     Column("profile", Text),
     Column("escalated_from", Text),
+    #: Its session had read outside text.
+    Column("outside", Boolean, nullable=False, server_default=false()),
     Column("drafted_at", Time),
     #: Of a run that was handed back: it meets trouble of its model that others do not.
     Column("own_trouble_since", Time),
