@@ -33,6 +33,7 @@ PATHS = {
     "/api/conversations/{conversation_id}/runs": {"get": READ},
     "/api/conversations/{conversation_id}/schedule": {"put": WRITE, "delete": WRITE},
     "/api/conversations/{conversation_id}/stop": {"post": WRITE},
+    "/api/conversations/{conversation_id}/summary": {"get": READ, "delete": WRITE},
     **{
         f"/api/conversations/{{conversation_id}}/{verb}": {"post": WRITE}
         for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen", "fresh")

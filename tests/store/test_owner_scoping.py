@@ -44,6 +44,7 @@ from backburner.core.tool_policy import Grant, Tool, ToolCall
 from backburner.core.transitions import Brief, Step
 from backburner.core.transitions.step import system_message
 from backburner.core.work.discovery import Presence
+from backburner.core.work.summary import NewSummary
 from backburner.core.work.views import WorkSummary
 from backburner.ports import (
     Claim,
@@ -299,6 +300,11 @@ ATTEMPTS: dict[str, Attempt] = {
         replace(home.queued.turn, user_id=me)
     ),
     "sessions.load": lambda tx, me, home: tx.sessions.load(turn_of(me, home), "s"),
+    "summaries.delete": lambda tx, me, home: tx.summaries.delete(me, home.held.conversation.id),
+    "summaries.load": lambda tx, me, home: tx.summaries.load(me, home.held.conversation.id),
+    "summaries.put": lambda tx, me, home: tx.summaries.put(
+        me, home.held.conversation.id, NewSummary(session_id="s", text="New."), outside=True
+    ),
     "spending.state": lambda tx, me, home: _without(
         tx.spending.state(me, home.kept.id, ["user"]), SpendingState({}, [], [])
     ),
@@ -497,6 +503,9 @@ def furnish(scene: Scene) -> Home:
     kept, queued = _queued_task(scene)
     held, stopping = _begin(scene), _begin(scene)
     scene.run(lambda tx: tx.sessions.append(held.turn, "s", ["entry"]))
+    summary = NewSummary(session_id="s", text="Old.")
+    here = (held.turn.user_id, held.turn.conversation_id)
+    scene.run(lambda tx: tx.summaries.put(*here, summary, outside=False))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)

@@ -161,6 +161,8 @@ class Conversation:
     #: Open questions, oldest first.
     questions: tuple[Question, ...] = ()
     session: Session | None = None
+    #: There is a summary of an earlier session.
+    summarized: bool = False
     #: The agent's session has read outside text.
     outside_read: bool = False
     #: When the user let it start afresh: marked messages up to then are not shown to agents.

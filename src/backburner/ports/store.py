@@ -19,6 +19,7 @@ from backburner.core.run import Item, Run, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
+from backburner.core.work.summary import NewSummary, Summary
 from backburner.ports.accounts import (
     Accounts,
     Audit,
@@ -185,6 +186,16 @@ class Sessions(Protocol):
     def append(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
 
 
+class Summaries(Protocol):
+    def load(self, user: UserId, conversation_id: ConversationId) -> Summary: ...
+    def put(
+        self, user: UserId, conversation_id: ConversationId, new: NewSummary, *, outside: bool
+    ) -> None:
+        """Store a summary in place of the one before."""
+
+    def delete(self, user: UserId, conversation_id: ConversationId) -> None: ...
+
+
 class ToolCalls(Protocol):
     def begin(
         self,
@@ -320,6 +331,8 @@ class Tx(Protocol):
     def spending(self) -> Spending: ...
     @property
     def stored_responses(self) -> StoredResponses: ...
+    @property
+    def summaries(self) -> Summaries: ...
     @property
     def tasks(self) -> Tasks: ...
     @property

@@ -33,6 +33,7 @@ from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
+from backburner.core.work.summary import NewSummary
 from backburner.ports import Claim, Tx
 from backburner.runs.stopping import StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
@@ -67,6 +68,8 @@ class RunResult:
     entries: list[str] = field(default_factory=list)
     #: Why the previous session was not resumed, in words for the user.
     session_note: str | None = None
+    #: Written at the end of a session that has become too long.
+    summary: NewSummary | None = None
 
     def remember(self, session_id: str, entries: Sequence[str], tokens: int | None) -> None:
         if tokens is None:
@@ -115,6 +118,10 @@ class _Ending:
             self._forget(tx, before.session, conversation.session)
         if result.session is not None and result.entries:
             tx.sessions.append(turn, result.session.id, result.entries)
+        if result.summary is not None:
+            outside = conversation.outside_read
+            tx.summaries.put(turn.user_id, turn.conversation_id, result.summary, outside=outside)
+            conversation = replace(conversation, summarized=True)
         if tx.turns.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
             self._cancelled(tx, conversation)
         elif result.is_done:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backburner.actions import spending
+from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
 from backburner.core import prompt
@@ -14,6 +14,7 @@ from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory, topic_words
 from backburner.core.run import Item, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
+from backburner.core.work.summary import Summary
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
 from backburner.runs.budget import Budget, BudgetVerdict, open_all
@@ -26,6 +27,10 @@ _MAX_RUNS_SEARCHED = 20
 SESSION_LOST = "My memory of this conversation was lost; I continued from its messages."
 SESSION_RENEWED = (
     "This conversation had grown too long for me to keep in full; I continued from a summary of it."
+)
+SESSION_CUT = (
+    "This conversation had grown too long for me to keep in full, and I could not write a summary;"
+    " I continued from its last messages."
 )
 
 
@@ -61,6 +66,8 @@ class PreparedRun:
     over: Allowance | None
     #: All that is left to spend is reserved by other runs.
     must_wait: bool
+    #: The summary of an earlier session.
+    summary: Summary | None = None
     #: A prompt for a new session would contain outside text.
     marks_new_session: bool = False
 
@@ -97,7 +104,8 @@ def _prepare(
     deps, turn, conversation = budget.deps, claim.turn, claim.conversation
     user, conversation_id = turn.user_id, turn.conversation_id
     resumed = claim.resumed and tx.sessions.has_entries(turn)
-    session, session_note = _choose_session(deps, claim, resumed=resumed)
+    summary = tx.summaries.load(user, conversation_id) if conversation.summarized else None
+    session, session_note = _choose_session(tx, deps, claim, summary, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
     recent = prompt.without_outside(recent, conversation.fresh_at)
     attempts = _earlier_attempts(tx, claim)
@@ -123,8 +131,10 @@ def _prepare(
             reads
             or prompt.has_outside_text(recent, shown)
             or bool(conversation.state.outside)
+            or (summary is not None and summary.outside)
             or _may_quote_results(conversation, past_calls)
         )
+        # Every prompt of background work repeats the state and the last messages.
         is_given_all = not session_entries or (turn.kind is RunKind.BACKGROUND and not resumed)
         marked = marks_new_session if is_given_all else reads
         if session_entries:
@@ -151,6 +161,7 @@ def _prepare(
         root=budget.root,
         over=verdict.over,
         must_wait=verdict.is_reserved and turn.kind is RunKind.BACKGROUND,
+        summary=summary,
         marks_new_session=marks_new_session,
     )
 
@@ -183,22 +194,26 @@ def _recall(
 
 
 def _choose_session(
-    deps: Deps, claim: Claim, *, resumed: bool
+    tx: Tx, deps: Deps, claim: Claim, summary: Summary | None, *, resumed: bool
 ) -> tuple[Session | None, str | None]:
     """Choose the session to resume; if the previous one is not resumed, say why."""
-    conversation, limits = claim.conversation, deps.limits
+    conversation = claim.conversation
     session = conversation.session
     if session is None:
         return None, None
     if session.profile != (conversation.profile or deps.default_profile):
         return None, SESSION_LOST
-    # A follow-up to a job is about everything its session remembers.
-    is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
-    if not resumed and session.tokens > (
-        limits.background_context if is_work else limits.chat_context
-    ):
-        return None, SESSION_RENEWED
+    is_too_long = session.tokens > deps.limits.context_of(conversation.kind)
+    # A run that was interrupted continues in its session, also after a reply in between.
+    if is_too_long and not resumed and not _is_interrupted(tx, claim):
+        is_summarized = summary is not None and summary.session_id == session.id
+        return None, SESSION_RENEWED if is_summarized else SESSION_CUT
     return session, None
+
+
+def _is_interrupted(tx: Tx, claim: Claim) -> bool:
+    conversation = claim.conversation
+    return steps.has_run(tx, conversation, RunKind.BACKGROUND, RunStatus.QUEUED)
 
 
 def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:

@@ -20,6 +20,7 @@ from backburner.api.schemas.conversation import (
     ConversationOut,
     ConversationSummaryOut,
     NewConversationBody,
+    SessionSummaryOut,
 )
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Kind, Status
@@ -182,6 +183,23 @@ async def archive_conversation(
     """Archive it. Its background work is stopped."""
     await conversations.archive(deps, caller.user, conversation_id)
     return await load_conversation(deps, caller, conversation_id)
+
+
+@router.get("/{conversation_id}/summary", summary="Get its summary")
+async def get_summary(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader
+) -> SessionSummaryOut:
+    """Get the summary that the agent wrote when its session became too long."""
+    summary = await conversations.show_summary(deps, caller.user, conversation_id)
+    return SessionSummaryOut.of(summary)
+
+
+@router.delete("/{conversation_id}/summary", summary="Delete its summary", status_code=204)
+async def delete_summary(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> None:
+    """Delete the summary. The next session starts from the last messages alone."""
+    await conversations.delete_summary(deps, caller.user, conversation_id)
 
 
 @router.post(

@@ -39,6 +39,7 @@ from backburner.store.tables.runs import (
     receipts,
     runs,
     session_entries,
+    summaries,
     tool_calls,
     waits,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "runs",
     "session_entries",
     "spend",
+    "summaries",
     "tool_calls",
     "totals",
     "users",

@@ -79,6 +79,7 @@ conversations = Table(
     #: The profile it runs under; empty: the default of the worker.
     Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
+    Column("summarized", Boolean, nullable=False, server_default=false()),
     #: Marks of outside text: of the session, of parts of the state, and until when it is left out.
     Column("outside_read", Boolean, nullable=False, server_default=false()),
     Column("outside_state", Text, nullable=False, server_default="[]"),

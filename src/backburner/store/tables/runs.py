@@ -202,3 +202,18 @@ session_entries = Table(
     Column("entry", Text, nullable=False),
     Index("ix_session_entries_of_session", "user_id", "conversation_id", "session_id", "number"),
 )
+
+#: What the next session of a conversation starts from; JSON in `messages`.
+summaries = Table(
+    "summaries",
+    metadata,
+    owner_of_conversation(),
+    *conversation_reference(is_key=True),
+    Column("session_id", Id, nullable=False),
+    Column("text", Text, nullable=False),
+    #: Messages of the user that still bind: id and text of each.
+    Column("messages", Text, nullable=False),
+    #: Its session had read outside text.
+    Column("outside", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
+)

@@ -91,6 +91,7 @@ FULL = Conversation(
     ),
     questions=(ASKED,),
     session=Session("claude", ANY_TEXT, tokens=7),
+    summarized=True,
     outside_read=True,
     fresh_at=NOON,
     ended_as=EndedAs.COMPLETED,

@@ -37,6 +37,7 @@ def upgrade() -> None:
     _create_receipts()
     _create_grants()
     _create_session_entries()
+    _create_summaries()
     _create_notices()
     _create_deliveries()
     _create_events()
@@ -207,6 +208,7 @@ def _create_conversations() -> None:
         sa.Column("epoch", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("profile", sa.Text, nullable=False, server_default=""),
         sa.Column("session_tokens", sa.Integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("summarized", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("outside_read", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("outside_state", sa.Text, nullable=False, server_default="[]"),
         sa.Column("fresh_at", TIME),
@@ -598,6 +600,20 @@ def _create_session_entries() -> None:
         "ix_session_entries_of_session",
         "session_entries",
         ["user_id", "conversation_id", "session_id", "number"],
+    )
+
+
+def _create_summaries() -> None:
+    op.create_table(
+        "summaries",
+        sa.Column("user_id", ID, nullable=False),
+        *_of_a_conversation("summaries"),
+        sa.Column("session_id", ID, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("messages", sa.Text, nullable=False),
+        sa.Column("outside", sa.Boolean, nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "conversation_id", name=op.f("pk_summaries")),
     )
 
 
