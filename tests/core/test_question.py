@@ -206,7 +206,13 @@ def test_a_chat_message_does_not_answer_what_needs_an_explicit_answer(
 
 
 def test_proposals_approvals_and_allowances_need_an_explicit_answer() -> None:
-    given = {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT}
+    given = {
+        Purpose.PROPOSAL,
+        Purpose.CHANGE,
+        Purpose.APPROVAL,
+        Purpose.ALLOWANCE,
+        Purpose.IN_DOUBT,
+    }
     assert given == CONSENT
 
 

@@ -199,6 +199,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.delete": lambda tx, me, home: tx.conversations.delete(me, home.kept.id),
     "conversations.update": lambda tx, me, home: tx.conversations.update(kept_by(me, home)),
     "grants.give": lambda tx, me, home: tx.grants.give(me, home.kept.id, [GRANT]),
+    "grants.end_all": lambda tx, me, home: tx.grants.end_all(me, home.kept.id),
     "grants.end_unused": lambda tx, me, home: tx.grants.end_unused(me, home.kept.id),
     "grants.given": lambda tx, me, home: tx.grants.given(me, home.kept.id),
     "browse.grant": lambda tx, me, _: tx.browse.grant(me, OLD_GRANT.id),

@@ -34,6 +34,7 @@ class QuestionType(StrEnum):
 class Purpose(StrEnum):
     QUESTION = "question"  #: A question of the agent.
     PROPOSAL = "proposal"  #: Whether a proposed task may start.
+    CHANGE = "change"  #: Whether existing work may be changed, resumed or stopped.
     APPROVAL = "approval"  #: Whether a tool call may be made.
     RECONNECT = "reconnect"  #: A connection needs its owner to sign in again.
     ALLOWANCE = "allowance"  #: An allowance is used up.
@@ -42,7 +43,9 @@ class Purpose(StrEnum):
 
 
 #: To answer these is to consent. A chat message never does: a yes binds to exactly what was shown.
-CONSENT = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT})
+CONSENT = frozenset(
+    {Purpose.PROPOSAL, Purpose.CHANGE, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,16 @@ def describe_new_work(created: WorkReport, *, here: ConversationId) -> str:
     return f"{text} It is active."
 
 
+def describe_change(report: WorkReport, done: str) -> str:
+    """Return `done`, or that the owner is asked about the change."""
+    if report.proposed is None:
+        return done
+    return (
+        f"Only proposed, for {task_name(report.work)}: nothing changes before the owner says yes;"
+        " they have been asked."
+    )
+
+
 def describe_stopped_work(stopped: Sequence[Conversation]) -> str:
     return f"Stopped: {'; '.join(_prompt(work) for work in stopped)}."
 

@@ -24,7 +24,8 @@ from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.run import RunKind, Turn
 from backburner.core.schedule import Schedule
 from backburner.core.schedule.phrases import parse_schedule
-from backburner.core.transitions import Brief
+from backburner.core.transitions import Brief, Terms
+from backburner.core.transitions.change import Verb, WorkChange
 from backburner.core.validation import check_text
 from backburner.core.work import lookup
 from backburner.ports import Tx
@@ -77,13 +78,7 @@ async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -
 
     def work(tx: Tx) -> WorkReport:
         zone = tx.users.lock(turn.user_id).zone
-        if not Origin.of(turn).may_start(tx.turns.hold(turn)):
-            raise Conflict(
-                "Refused: this is a background run, or has read outside text that may have"
-                " suggested the change.",
-                hint="Schedule it anew, without `change`: the owner is asked to approve it."
-                " Stop the old work with stop_work.",
-            )
+        here, origin = tx.turns.hold(turn), Origin.of(turn)
         before = tx.conversations.lock(turn.user_id, _find_one(name, _load(tx, turn)).id)
         schedule = parse_schedule(request.when, zone=zone, now=tx.now)
         state = before.state
@@ -92,6 +87,15 @@ async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -
         step = transitions.set_schedule(
             _with_notify(before, request), schedule, now=tx.now, state=state
         )
+        if not origin.may_start(here):
+            wanted = WorkChange(
+                work_id=before.id,
+                verb=Verb.UPDATE,
+                terms=Terms.of(step.conversation),
+                schedule=schedule,
+            )
+            question = create.propose_change(tx, origin, here, before, wanted)
+            return replace(create.report(tx, before), proposed=question)
         active_limit.check(deps, tx, step.conversation, before=before)
         save(tx, step)
         return create.report(tx, step.conversation)

@@ -174,6 +174,14 @@ def _decide_proposal(
     return Step(conversation=started, messages=(system_message("Approved. The work starts."),))
 
 
+def _decide_change(
+    conversation: Conversation, question: Question, accepted: str, *, now: datetime
+) -> Step:
+    # The work that changes may be another conversation: the caller changes it.
+    del accepted
+    return _continue_work(conversation, question, now=now)
+
+
 def _decide_allowance(
     conversation: Conversation, question: Question, accepted: str, *, now: datetime
 ) -> Step:
@@ -202,5 +210,6 @@ _EFFECTS: dict[Purpose, Callable[..., Step]] = {
     Purpose.FAILURE: _decide_failure,
     Purpose.RECONNECT: _decide_failure,
     Purpose.PROPOSAL: _decide_proposal,
+    Purpose.CHANGE: _decide_change,
     Purpose.ALLOWANCE: _decide_allowance,
 }

@@ -98,7 +98,8 @@ def set_schedule(
     )
     if is_proposal(conversation):
         return create.repropose(changed, now=now)
-    return Step(conversation=changed, drops_queued=True)
+    is_other_work = not is_new and state.context != conversation.state.context
+    return Step(conversation=changed, drops_queued=True, ends_all_grants=is_other_work)
 
 
 def start_afresh(conversation: Conversation, *, now: datetime) -> Step:

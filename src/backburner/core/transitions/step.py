@@ -62,6 +62,8 @@ class Step:
     grants: tuple[Grant, ...] = ()
     #: The work that single-use grants were given for has ended.
     ends_grants: tuple[GrantId, ...] = ()
+    #: The work is not what its grants were given for: all of them end.
+    ends_all_grants: bool = False
     inbox: tuple[NewItem, ...] = ()
     skipped: tuple[SkippedSlots, ...] = ()
     stops: Stops = Stops.NOTHING
