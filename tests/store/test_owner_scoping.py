@@ -262,6 +262,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "notices.mark_seen": lambda tx, me, home: tx.notices.mark_seen(me, [home.told]),
     "notices.mark_seen_until": lambda tx, me, home: tx.notices.mark_seen_until(me, home.told),
+    "questions.open_around": lambda tx, me, home: tx.questions.open_around(me, home.kept.id),
     "questions.open_allowances": lambda tx, me, _: tx.questions.open_allowances(me),
     "questions.close": lambda tx, me, _: tx.questions.close(me, make.QUESTION, "yes"),
     "questions.keep_answerer": lambda tx, me, _: tx.questions.keep_answerer(

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.ids import ConversationId, MessageId, RunId, UserId
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
 from backburner.core.validation import check_json, check_text
@@ -229,6 +229,8 @@ class Message:
     run_id: RunId | None = None
     #: Outside text: shown to the agent as data, never as a request.
     outside: bool = False
+    #: The question that it shows in our own words.
+    shows: QuestionId | None = None
 
 
 def common_uses(first: Uses, second: Uses) -> Uses:

@@ -48,6 +48,10 @@ CONSENT = frozenset(
 )
 
 
+#: But for these: an exact yes or no decides one that our own words showed last in the chat.
+DECIDED_IN_CHAT = frozenset({Purpose.PROPOSAL, Purpose.CHANGE})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     id: QuestionId
@@ -119,6 +123,11 @@ def accept_answer(question: Question, text: str) -> str:
             options=question.options,
         )
     return answer
+
+
+def is_exact_answer(text: str) -> bool:
+    """Return whether a message is yes or no, and nothing else."""
+    return text.strip().casefold() in (YES, NO)
 
 
 def answer_note(prompt: str, answer: str) -> str:

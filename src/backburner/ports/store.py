@@ -149,6 +149,11 @@ class Inbox(Protocol):
 class Questions(Protocol):
     def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId: ...
     def exists(self, user: UserId, question_id: QuestionId) -> bool: ...
+    def open_around(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[tuple[ConversationId, Question]]:
+        """Read the open questions of a conversation and of its children, oldest first."""
+
     def open_allowances(self, user: UserId) -> frozenset[str]:
         """Return the allowances that open questions ask about."""
 

@@ -33,6 +33,7 @@ from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
+from backburner.core.work.proposal import show_proposals
 from backburner.core.work.summary import NewSummary
 from backburner.ports import Claim, Tx
 from backburner.runs.stopping import StopReason, StopRequests
@@ -241,9 +242,24 @@ class _Ending:
             step = transitions.reply(
                 conversation, run, result.text, now=tx.now, unattended=self._is_unattended()
             )
+            step = self._show_proposals(tx, step)
         else:
             step = transitions.finish(conversation, run, result.outcome, now=tx.now)
         self._commit(tx, replace(step, ends_grants=self._unused_grants()), ending)
+
+    def _show_proposals(self, tx: Tx, step: Step) -> Step:
+        """End a reply that has made proposals with our own words, which show them."""
+        turn = self.claim.turn
+        if not self.gate.has_calls and not self.claim.resumed:
+            return step
+        around = tx.questions.open_around(turn.user_id, turn.conversation_id)
+        opened = [question for _, question in around]
+        how_to_answer = f"\n{_HOW_TO_ANSWER}" if len(opened) == 1 else ""
+        shown = tuple(
+            replace(system_message(question.prompt + how_to_answer), shows=question.id)
+            for question in show_proposals(opened, since=self.claim.run.started_at)
+        )
+        return replace(step, messages=(*step.messages, *shown))
 
     def _failed(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
@@ -498,6 +514,7 @@ class _Ending:
         return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
 
 
+_HOW_TO_ANSWER = "Answer here with yes or no."
 _SPENT = Failure(FailureKind.MODEL, "The allowance is used up.")
 _NO_ANSWER = Failure(FailureKind.UNAVAILABLE, "The model does not respond.")
 #: Its model has called a tool that ends the run.

@@ -129,6 +129,7 @@ def to_message(row: Row[Any]) -> Message:
         created_at=row.created_at,
         run_id=row.run_id,
         outside=row.outside,
+        shows=row.shows,
     )
 
 

@@ -14,6 +14,11 @@ class NewMessageBody(RequestBody):
     model_config = example(content="Watch CI on main and tell me if it breaks.")
 
     content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
+    answers: str | None = Field(
+        default=None,
+        description="The question that it answers. Without it, yes or no decides a proposal only"
+        " if that was shown last in the conversation and is the only open question.",
+    )
 
 
 class MessageOut(BaseModel):
@@ -25,6 +30,7 @@ class MessageOut(BaseModel):
         created_at="2026-11-16T12:00:00Z",
         run_id=None,
         outside=False,
+        shows=None,
     )
 
     id: str
@@ -34,6 +40,7 @@ class MessageOut(BaseModel):
     created_at: datetime
     run_id: str | None = Field(description="The run that wrote it.")
     outside: bool = Field(description="The message may contain outside text.")
+    shows: str | None = Field(description="The question that it shows.")
 
     @classmethod
     def of(cls, message: Message) -> Self:

@@ -37,6 +37,8 @@ class NewMessage:
     #: Set if something refers to the message; else it gets an id when it is stored.
     id: MessageId | None = None
     outside: bool = False
+    #: The question that it shows in our own words.
+    shows: QuestionId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,8 @@ messages = Table(
     Column("source", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("outside", Boolean, nullable=False),
+    #: The question that it shows, in our own words.
+    Column("shows", Id),
     Column("run_id", Id),
     Column("created_at", Time, nullable=False),
     #: When the user replaced it with another message.

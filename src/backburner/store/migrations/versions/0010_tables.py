@@ -309,6 +309,7 @@ def _create_messages() -> None:
         sa.Column("source", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
         sa.Column("outside", sa.Boolean, nullable=False),
+        sa.Column("shows", ID),
         sa.Column("run_id", ID),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("replaced_at", TIME),
