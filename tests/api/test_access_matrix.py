@@ -34,9 +34,10 @@ PATHS = {
     "/api/conversations/{conversation_id}/runs": {"get": READ},
     "/api/conversations/{conversation_id}/schedule": {"put": WRITE, "delete": WRITE},
     "/api/conversations/{conversation_id}/stop": {"post": WRITE},
+    "/api/conversations/{conversation_id}/summary": {"get": READ, "delete": WRITE},
     **{
         f"/api/conversations/{{conversation_id}}/{verb}": {"post": WRITE}
-        for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen")
+        for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen", "fresh")
     },
     # Each item needs a scope of its own; test_downloads.py tries them.
     "/api/downloads": {"post": ANYBODY},

@@ -14,7 +14,10 @@ from backburner.core.conversation import (
     advance_state,
     check_state,
     common_uses,
+    drop_outside,
     make_title,
+    mark_brief,
+    may_contain_outside_text,
 )
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.schedule import Cron, Immediate
@@ -112,6 +115,36 @@ def test_a_state_that_is_given_as_a_whole_is_held_to_the_same_limits() -> None:
         check_state(State(step="x" * 2_001))
     with pytest.raises(TooLarge, match="The state of the work has"):
         check_state(State(data={**LARGE, "more": LARGE}))
+
+
+def test_what_a_marked_session_writes_into_the_state_is_marked_until_another_rewrites_it() -> None:
+    state = advance_state(State(data={"own": 1}), {"mail": 2, "list": 3}, "Read.", outside=True)
+    assert state.outside == {"data.mail", "data.list", "step"}
+    assert state.is_outside("mail")
+    assert not state.is_outside("own")
+
+    state = advance_state(state, {"mail": 4}, None)
+
+    assert state.outside == {"data.list", "step"}
+
+
+def test_marked_data_and_progress_are_dropped_and_the_description_stays() -> None:
+    context = {"prompt": "Do it."}
+    state = State(context, "Read.", {"own": 1, "mail": 2}, frozenset({"context", "data.mail"}))
+
+    assert drop_outside(state) == State(context, "Read.", {"own": 1}, frozenset({"context"}))
+    marked = State(context, "Read.", {}, frozenset({"step"}))
+    assert drop_outside(marked) == State(context)
+
+
+def test_a_brief_of_a_marked_session_is_marked() -> None:
+    job = make.conversation()
+
+    assert mark_brief(job, outside=False) == job
+    assert not may_contain_outside_text(job)
+    marked = mark_brief(job, outside=True)
+    assert (set(marked.state.outside), marked.outside_read) == ({"context"}, True)
+    assert may_contain_outside_text(marked)
 
 
 def test_a_message_has_a_limit() -> None:

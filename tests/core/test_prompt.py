@@ -28,7 +28,7 @@ from backburner.core.conversation import (
     State,
 )
 from backburner.core.errors import BadOutcome
-from backburner.core.ids import MessageId
+from backburner.core.ids import ItemId, MessageId
 from backburner.core.outcome import VERDICTS
 from backburner.core.prompt import (
     ABOUT_OUTSIDE_TEXT,
@@ -45,12 +45,14 @@ from backburner.core.prompt import (
     for_folder,
     for_repair,
     for_reply,
+    has_outside_text,
     prepend_instructions,
     prepend_interrupted_calls,
     prepend_job_summary,
     prepend_work,
     quote_outside,
     select_items,
+    without_outside,
 )
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule import Immediate
@@ -512,3 +514,58 @@ def test_the_instructions_of_an_agent_stand_before_its_work() -> None:
     assert prepend_instructions("Be brief.", "# Your work") == (
         "# How you work\nBe brief.\n\n# Your work"
     )
+
+
+def test_marked_parts_of_the_state_are_quoted_as_data() -> None:
+    state = State({"prompt": "Do it."}, "Read.", {"own": 1, "mail": 2}, frozenset({"data.mail"}))
+    marked = State({"prompt": "Do it."}, "Read.", {"mail": 2}, frozenset({"data.mail", "step"}))
+    texts = [
+        for_background(
+            make.conversation(state=one),
+            recent=(),
+            items=(),
+            done_before=(),
+            now=NOON,
+            zone="UTC",
+        )
+        for one in (state, marked)
+    ]
+
+    assert "# Progress\nRead.\n" in texts[0]
+    assert '# Known facts\n{"own":1}\n<outside ' in texts[0]
+    assert "# Progress\n<outside " in texts[1]
+    assert "# Known facts\n<outside " in texts[1]
+
+
+def test_marked_messages_from_before_a_fresh_start_are_left_out() -> None:
+    own, read = (
+        Message(
+            id=MessageId(f"m_{outside}"),
+            conversation_id=make.CONVERSATION,
+            role=MessageRole.ASSISTANT,
+            content="Hello.",
+            source=Source.CHAT,
+            created_at=NOON,
+            outside=outside,
+        )
+        for outside in (False, True)
+    )
+
+    assert without_outside([own, read], None) == [own, read]
+    assert without_outside([own, read], NOON) == [own]
+    assert without_outside([own, read], NOON - timedelta(seconds=1)) == [own, read]
+
+
+def test_an_event_in_our_own_words_is_no_outside_text() -> None:
+    events = [
+        Item(
+            id=ItemId("i_1"),
+            kind=ItemKind.EVENT,
+            run_kind=RunKind.BACKGROUND,
+            arrived_at=NOON,
+            content=content,
+        )
+        for content in ({"source": "mail"}, {"source": "after", "outside": False})
+    ]
+
+    assert [has_outside_text((), [event]) for event in events] == [True, False]

@@ -18,6 +18,7 @@ from backburner.core.question import (
     Question,
     QuestionType,
     accept_answer,
+    is_exact_answer,
     match_chat_message,
     new_question,
     remind,
@@ -206,7 +207,13 @@ def test_a_chat_message_does_not_answer_what_needs_an_explicit_answer(
 
 
 def test_proposals_approvals_and_allowances_need_an_explicit_answer() -> None:
-    given = {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT}
+    given = {
+        Purpose.PROPOSAL,
+        Purpose.CHANGE,
+        Purpose.APPROVAL,
+        Purpose.ALLOWANCE,
+        Purpose.IN_DOUBT,
+    }
     assert given == CONSENT
 
 
@@ -241,3 +248,8 @@ def test_a_question_can_be_snoozed_without_counting_as_a_reminder() -> None:
 def test_a_question_can_only_be_snoozed_until_a_later_time(until: datetime) -> None:
     with pytest.raises(BadRequest, match="later time"):
         snooze(make.question(), until=until, now=NOON)
+
+
+def test_only_yes_and_no_alone_decide_in_a_chat() -> None:
+    assert all(map(is_exact_answer, ("yes", " No\n", "YES")))
+    assert not any(map(is_exact_answer, ("y", "yes!", "yes please", "", "yes no")))

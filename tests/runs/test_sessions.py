@@ -20,7 +20,8 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.runs.prepare import SESSION_LOST, SESSION_OF_OTHER_MODEL, SESSION_RENEWED
+from backburner.core.work.summary import SUMMARY_SCHEMA
+from backburner.runs.prepare import SESSION_CUT, SESSION_LOST, SESSION_OF_OTHER_MODEL
 from backburner.runs.stopping import StopReason
 from backburner.store import tables
 
@@ -50,7 +51,7 @@ async def test_work_begins_a_new_session_once_the_old_one_is_long(
 
     sessions = [request.session_id for request in stage.engine.requests]
     assert sessions == [None, "session-1", None, "session-3"]
-    assert stage.said(task) == [SESSION_RENEWED]
+    assert stage.said(task) == [SESSION_CUT]
     assert "# Your work" in stage.engine.requests[2].prompt
     # Nobody will ever go on with the first one.
     kept = select(tables.session_entries.c.session_id).distinct()
@@ -66,7 +67,7 @@ async def test_that_a_session_was_begun_anew_is_not_said_twice_in_a_row(
         await stage.work()
         lengthen(stage, 20_000)
         clock.advance(MINUTE)
-    assert stage.said(task) == [SESSION_RENEWED]
+    assert stage.said(task) == [SESSION_CUT]
 
     stage.engine.then(End({"complete": True, "message": "Found."}))
     await stage.work()
@@ -74,7 +75,7 @@ async def test_that_a_session_was_begun_anew_is_not_said_twice_in_a_row(
     clock.advance(MINUTE)
     stage.engine.then(QUIET)
     await stage.work()
-    assert stage.said(task) == [SESSION_RENEWED, "Found.", SESSION_RENEWED]
+    assert stage.said(task) == [SESSION_CUT, "Found.", SESSION_CUT]
 
 
 async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) -> None:
@@ -86,7 +87,7 @@ async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) 
 
     sessions = [request.session_id for request in stage.engine.requests]
     assert sessions == [None, "session-1", None]
-    assert stage.said(chat)[-2:] == [SESSION_RENEWED, "Hello."]
+    assert stage.said(chat)[-2:] == [SESSION_CUT, "Hello."]
 
 
 async def test_a_job_that_is_tried_again_goes_on_in_a_session_that_is_long_for_work(
@@ -120,11 +121,8 @@ async def test_a_run_that_was_interrupted_goes_on_in_its_session_however_long(
 
     await stage.work()
 
-    assert [request.session_id for request in stage.engine.requests] == [
-        None,
-        "session-1",
-        "session-1",
-    ]
+    runs = [one for one in stage.engine.requests if one.schema is not SUMMARY_SCHEMA]
+    assert [request.session_id for request in runs] == [None, "session-1", "session-1"]
 
 
 async def test_how_long_a_session_is_comes_from_the_engine(stage: Stage) -> None:

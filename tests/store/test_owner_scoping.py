@@ -45,6 +45,7 @@ from backburner.core.transitions import Brief, Step
 from backburner.core.transitions.step import system_message
 from backburner.core.work.discovery import Presence
 from backburner.core.work.folders import Folder
+from backburner.core.work.summary import NewSummary
 from backburner.core.work.views import WorkSummary
 from backburner.ports import (
     Claim,
@@ -218,6 +219,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "folders.remove": lambda tx, me, _: tx.folders.remove(me, FOLDER.path, FOLDER.machine),
     "grants.give": lambda tx, me, home: tx.grants.give(me, home.kept.id, [GRANT]),
+    "grants.end_all": lambda tx, me, home: tx.grants.end_all(me, home.kept.id),
     "grants.end_unused": lambda tx, me, home: tx.grants.end_unused(me, home.kept.id),
     "grants.given": lambda tx, me, home: tx.grants.given(me, home.kept.id),
     "browse.grant": lambda tx, me, _: tx.browse.grant(me, OLD_GRANT.id),
@@ -280,6 +282,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "notices.mark_seen": lambda tx, me, home: tx.notices.mark_seen(me, [home.told]),
     "notices.mark_seen_until": lambda tx, me, home: tx.notices.mark_seen_until(me, home.told),
+    "questions.open_around": lambda tx, me, home: tx.questions.open_around(me, home.kept.id),
     "questions.open_allowances": lambda tx, me, _: tx.questions.open_allowances(me),
     "questions.close": lambda tx, me, _: tx.questions.close(me, make.QUESTION, "yes"),
     "questions.keep_answerer": lambda tx, me, _: tx.questions.keep_answerer(
@@ -323,6 +326,11 @@ ATTEMPTS: dict[str, Attempt] = {
         replace(home.queued.turn, user_id=me)
     ),
     "sessions.load": lambda tx, me, home: tx.sessions.load(turn_of(me, home), "s"),
+    "summaries.delete": lambda tx, me, home: tx.summaries.delete(me, home.held.conversation.id),
+    "summaries.load": lambda tx, me, home: tx.summaries.load(me, home.held.conversation.id),
+    "summaries.put": lambda tx, me, home: tx.summaries.put(
+        me, home.held.conversation.id, NewSummary(session_id="s", text="New."), outside=True
+    ),
     "spending.state": lambda tx, me, home: _without(
         tx.spending.state(me, home.kept.id, ["user"]), SpendingState({}, [], [])
     ),
@@ -523,6 +531,9 @@ def furnish(scene: Scene) -> Home:
     held, stopping = _begin(scene, folder=FOLDER.for_work), _begin(scene)
     scene.run(lambda tx: tx.sessions.append(held.turn, "s", ["entry"]))
     scene.run(lambda tx: tx.runs.save_progress(held.turn, "A part of it."))
+    summary = NewSummary(session_id="s", text="Old.")
+    here = (held.turn.user_id, held.turn.conversation_id)
+    scene.run(lambda tx: tx.summaries.put(*here, summary, outside=False))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)

@@ -160,8 +160,7 @@ async def test_work_scheduled_after_reading_outside_text_waits_for_approval(
     assert child.questions[0].purpose is Purpose.PROPOSAL
 
     result = await call(stage, turn, "schedule_work", **STRETCH, change="Look at the build")
-    assert result.failed
-    assert "Schedule it anew" in result.text
+    assert result.text.startswith("Only proposed, for 'Look at the build")
     assert stage.load(child) == child
 
 
@@ -225,8 +224,7 @@ async def test_scheduling_is_refused_at_the_limit_on_active_tasks(stage: Stage) 
 
     await control.cancel(stage.deps, Origin.by_user(chat.user_id), children(stage, chat)[0].id)
     (output,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
-    # What the task left in the chat when it ended are words that others may have put there.
-    assert output.startswith("Proposed as 'Stretch'")
+    assert output.startswith("Scheduled as a separate task that reports here, 'Stretch'")
 
 
 async def test_new_work_can_start_after_the_last_has_ended(stage: Stage, clock: SetClock) -> None:

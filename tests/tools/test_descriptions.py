@@ -52,5 +52,5 @@ def test_hints_that_people_see_too_name_no_tools() -> None:
         if (match := pattern.search(path.read_text(encoding="utf-8")))
     }
 
-    # These refuse agents only.
-    assert set(found) == {"actions/work/conversation_work.py", "actions/work/control.py"}, found
+    # It refuses agents only.
+    assert set(found) == {"actions/work/conversation_work.py"}, found

@@ -42,9 +42,7 @@ async def call(
     return await offer.run(arguments)
 
 
-async def test_job_tools_have_no_external_effects_and_mark_outside_text(
-    house: House,
-) -> None:
+async def test_job_tools_have_no_external_effects(house: House) -> None:
     chat = await house.chat()
     offers = {one.tool.name: one for one in job_offers(house.deps, Origin(chat.user_id, chat.id))}
 
@@ -52,9 +50,6 @@ async def test_job_tools_have_no_external_effects_and_mark_outside_text(
     assert all(one.tool.free for one in offers.values())
     assert {name for name, one in offers.items() if one.read_only} == {
         *("background_output", "background_block", "background_list"),
-    }
-    assert {name for name, one in offers.items() if one.outside} == {
-        *("background_output", "background_block"),
     }
     assert all("$ref" not in str(one.parameters) for one in offers.values())
     assert offers["background_task"].parameters["required"] == ["description", "prompt"]

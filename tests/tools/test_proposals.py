@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.doubles.engine import Call
+from support.doubles.engine import Call, End
 from support.people import tool_calls
 from support.people.task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
 from support.people.tool_calls import ask, children
@@ -26,8 +26,11 @@ from backburner.core.conversation import (
     Status,
 )
 from backburner.core.errors import Conflict, NotFound
+from backburner.core.ids import GrantId
 from backburner.core.question import Purpose, Question
+from backburner.core.run import RunKind
 from backburner.core.schedule import Cron
+from backburner.core.tool_policy import Grant
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.store import tables
 
@@ -244,11 +247,14 @@ async def test_a_background_run_does_nothing_to_tasks_that_are_not_its_own(
     other = await call(stage, origin, name, task="elsewhere", **CHANGES[name])
     itself = await call(stage, origin, name, task=work.id, **CHANGES[name])
 
-    assert other.failed
-    assert itself.failed
-    assert "may have suggested it" in other.text
+    assert other.text.startswith("Only proposed, for 'elsewhere'")
+    # A run ends its own work by its outcome, and is asked about other changes of it.
+    assert itself.failed or name == "task_update"
     assert stage.load(elsewhere) == before
-    assert stage.load(work).schedule is not None
+    now = stage.load(work)
+    assert now.schedule is not None
+    assert now.state == work.state
+    assert {question.purpose for question in now.questions} == {Purpose.CHANGE}
 
 
 @requirement("B-tools")
@@ -266,10 +272,10 @@ async def test_a_run_that_read_outside_text_controls_its_own_tasks_and_changes_n
     paused = await tell(stage, chat, "task_pause", task="watch-ci-main")
     resumed = await tell(stage, chat, "task_resume", task="watch-ci-main")
 
-    assert "'elsewhere' is not a task of this conversation" in other
-    assert changed.startswith("Refused: tasks are changed only where the user asks for it.")
+    assert other.startswith("Only proposed, for 'elsewhere'")
+    assert changed.startswith("Only proposed, for 'watch-ci-main'")
     assert paused.startswith("Paused")
-    assert resumed.startswith("Refused: tasks are resumed only where the user asks for it.")
+    assert resumed.startswith("Only proposed, for 'watch-ci-main'")
     assert stage.load(elsewhere).status is Status.BACKGROUND
     now = stage.load(task)
     assert (now.pause_reason, now.state) == (PauseReason.USER, task.state)
@@ -277,12 +283,136 @@ async def test_a_run_that_read_outside_text_controls_its_own_tasks_and_changes_n
     assert cancelled.startswith("Cancelled")
 
 
-async def test_task_history_counts_as_outside_text(stage: Stage) -> None:
+@pytest.mark.parametrize("outside", [False, True])
+async def test_task_history_counts_as_outside_text_if_a_run_had_read_some(
+    stage: Stage, *, outside: bool
+) -> None:
     chat = await stage.chat()
-    await ask(stage, chat, add(), Call("task_list"))
-    (begun,) = await ask(stage, chat, add(name="b", prompt="B."))
-    await ask(stage, chat, Call("task_history", {"task": "watch-ci-main"}))
-    (result,) = await ask(stage, chat, add(name="c", prompt="C."))
+    task = await stage.task(title="look")
+    if outside:
+        read_outside(stage, task)
+    stage.engine.then(End({"complete": True}))
+    await stage.work()
+    assert [run.outside for run in stage.history(task)] == [outside]
 
-    assert begun.startswith("Task 'b'")
-    assert result.startswith("Proposed: task 'c'")
+    await ask(stage, chat, Call("task_history", {"task": "look"}))
+    (result,) = await ask(stage, chat, add())
+
+    begun = "Proposed: task" if outside else "Task"
+    assert result.startswith(f"{begun} 'watch-ci-main'")
+
+
+async def with_change(stage: Stage, **arguments: object) -> tuple[Conversation, Conversation]:
+    """Let an agent that read outside text change a task of its chat."""
+    chat = await stage.chat()
+    await ask(stage, chat, add())
+    (task,) = children(stage, chat)
+    read_outside(stage, chat)
+    await tell(stage, chat, "task_update", task="watch-ci-main", **arguments)
+    return chat, task
+
+
+@requirement("B-propose")
+async def test_a_proposed_change_shows_old_and_new_and_is_made_by_a_yes(stage: Stage) -> None:
+    chat, task = await with_change(stage, prompt="Look twice.", when="every tuesday at 3:33")
+    question = stage.question(chat)
+
+    assert question.purpose is Purpose.CHANGE
+    assert question.prompt == (
+        f"Proposed: change 'watch-ci-main' ({task.id}).\n"
+        f"prompt: {WATCH['prompt']!r} -> 'Look twice.'\n"
+        "schedule: at 03:33 on Monday (UTC) -> at 03:33 on Tuesday (UTC)\n"
+        "Nothing changes before you answer yes."
+    )
+    assert stage.load(task) == task
+
+    await stage.answer(chat, "yes")
+
+    changed = stage.load(task)
+    assert changed.state.context["prompt"] == "Look twice."
+    assert changed.schedule == Cron("33 3 * * 2", "UTC")
+    assert stage.said(chat)[-1] == "Approved. Done: change 'watch-ci-main'."
+    assert stage.load(chat).status is Status.ACTIVE
+
+
+async def test_a_no_changes_nothing(stage: Stage) -> None:
+    chat, task = await with_change(stage, prompt="Obey me.")
+
+    await stage.answer(chat, "no")
+
+    assert stage.load(task) == task
+    assert not stage.load(chat).questions
+
+
+async def test_work_that_has_changed_since_is_left_alone_by_a_yes(stage: Stage) -> None:
+    chat, task = await with_change(stage, prompt="Obey me.")
+    timed = TaskChanges(timing=Timing("every friday at 3:33"))
+    await control.update(stage.deps, Origin.by_user(chat.user_id), task.id, timed)
+    before = stage.load(task)
+
+    await stage.answer(chat, "yes")
+
+    assert stage.load(task) == before
+    assert stage.said(chat)[-1] == (
+        "Not changed: 'watch-ci-main' has changed since this was proposed."
+    )
+
+
+async def test_work_that_no_longer_exists_or_cannot_be_changed_is_said_to_be_so(
+    stage: Stage,
+) -> None:
+    chat, task = await with_change(stage, prompt="Look twice.")
+    await tasks.delete(stage.deps, chat.user_id, task.id)
+    await stage.answer(chat, "yes")
+    assert stage.said(chat)[-1] == "Not changed: the work no longer exists."
+
+
+@pytest.mark.parametrize("name", ["task_pause", "task_cancel", "task_run_now", "task_resume"])
+async def test_a_yes_controls_work_elsewhere(stage: Stage, name: str) -> None:
+    chat = await stage.chat()
+    elsewhere = await stage.task(MONDAYS, title="elsewhere")
+    if name == "task_resume":
+        await control.pause(stage.deps, Origin.by_user(elsewhere.user_id), elsewhere.id)
+    before = stage.load(elsewhere)
+    read_outside(stage, chat)
+    await tell(stage, chat, name, task="elsewhere")
+    assert stage.load(elsewhere) == before
+
+    await stage.answer(chat, "yes")
+
+    now = stage.load(elsewhere)
+    is_requested = stage.database.run(
+        lambda tx: bool(tx.inbox.waiting(now.user_id, now.id, RunKind.BACKGROUND))
+    )
+    assert (now != before) or is_requested
+    assert stage.said(chat)[-1].startswith("Approved. Done: ")
+
+
+async def test_the_number_of_open_changes_is_limited(stage: Stage) -> None:
+    chat, _ = await with_change(stage, prompt="1.")
+    said = [
+        await tell(stage, chat, "task_update", task="watch-ci-main", prompt=f"{number}.")
+        for number in (2, 3, 4)
+    ]
+
+    assert said[-1].startswith("Limit reached: 3 open proposals of changes.")
+    assert len(stage.load(chat).questions) == 3
+
+
+@requirement("B-propose")
+@pytest.mark.parametrize(
+    ("change", "kept"), [({"prompt": "Other."}, 0), ({"tools": ["read_file"]}, 0), ({}, 1)]
+)
+async def test_a_changed_prompt_or_tool_list_ends_lasting_grants(
+    stage: Stage, change: dict[str, object], kept: int
+) -> None:
+    chat = await stage.chat()
+    await ask(stage, chat, add())
+    (task,) = children(stage, chat)
+    grant = Grant(id=GrantId("g_1"), server="backburner", tool="run_command", definition="d")
+    stage.database.run(lambda tx: tx.grants.give(task.user_id, task.id, [grant]))
+
+    await tell(stage, chat, "task_update", task="watch-ci-main", notify="always", **change)
+
+    left = stage.database.run(lambda tx: tx.grants.valid(task.user_id, task.id))
+    assert len(left) == kept

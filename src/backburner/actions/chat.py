@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from backburner.actions import steps
+from backburner.actions import create, questions, steps
+from backburner.actions.accounts import consent
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.actions.work import folders
@@ -17,17 +18,28 @@ from backburner.core.conversation import (
     Source,
     Uses,
 )
-from backburner.core.errors import Conflict, NotFound
+from backburner.core.errors import Conflict, NotAllowed, NotFound
 from backburner.core.ids import (
     ConversationId,
     ItemId,
     MessageId,
+    QuestionId,
     UserId,
     new_conversation_id,
     new_message_id,
 )
+from backburner.core.question import (
+    CONSENT,
+    DECIDED_IN_CHAT,
+    YES,
+    Purpose,
+    Question,
+    accept_answer,
+    is_exact_answer,
+)
 from backburner.core.run import RunKind, RunStatus
-from backburner.core.transitions import Step, Stops
+from backburner.core.transitions import NewMessage, Step, Stops
+from backburner.core.transitions.step import system_message
 from backburner.core.validation import check_message
 from backburner.ports import Reply, ReplyDraft, Tx
 
@@ -85,13 +97,24 @@ async def send(
     text: str,
     *,
     profile: str | None = None,
+    by: Caller | None = None,
+    answers: QuestionId | None = None,
 ) -> SentMessage:
-    """Store a message; the reply follows later, under `profile` if one is given."""
+    """Store a message; the reply follows later, under `profile` if one is given.
+
+    A yes or no may decide a proposal, if `by` may consent; `answers` is the question it is for.
+    """
     message_id = new_message_id()
     _check_profile(deps, profile)
 
     def work(tx: Tx) -> SentMessage:
+        meant = _find_proposal(tx, by, conversation_id, text, answers)
+        if by is not None and meant is not None:
+            step = _decide(tx, deps, by, conversation_id, message_id, text, meant)
+            return _sent_message(tx, step, message_id, text)
         conversation = tx.conversations.lock(user, conversation_id)
+        if answers is not None:
+            _check_pending(conversation, answers, text)
         step = transitions.receive_message(
             conversation, text, message_id=message_id, now=tx.now, profile=profile
         )
@@ -175,6 +198,96 @@ async def edit_last(
 def _check_profile(deps: Deps, profile: str | None) -> None:
     if profile is not None:
         routing.require(deps.routes, profile)
+
+
+def _find_proposal(
+    tx: Tx,
+    by: Caller | None,
+    conversation_id: ConversationId,
+    text: str,
+    answers: QuestionId | None,
+) -> tuple[ConversationId, Question] | None:
+    """Find the proposal that a yes or no decides: the one it names, or the one shown last."""
+    if by is None or (answers is None and not is_exact_answer(text)):
+        return None
+    opened = tx.questions.open_around(by.user, conversation_id)
+    if answers is not None:
+        named = [one for one in opened if one[1].id == answers]
+        if named and named[0][1].purpose in DECIDED_IN_CHAT:
+            consent.check(tx, by, named[0][0])
+            _check_plain(tx, by.user, named[0], text)
+            return named[0]
+        return None
+    if len(opened) != 1 or opened[0][1].purpose not in DECIDED_IN_CHAT:
+        return None
+    last = tx.messages.recent(by.user, conversation_id, limit=1)
+    if not last or last[0].shows != opened[0][1].id:
+        return None
+    try:
+        consent.check(tx, by, opened[0][0])
+        _check_plain(tx, by.user, opened[0], text)
+    except (NotAllowed, Conflict):
+        # It is talk, then: the agent hears it, and the question stays open.
+        return None
+    return opened[0]
+
+
+def _check_plain(tx: Tx, user: UserId, meant: tuple[ConversationId, Question], text: str) -> None:
+    """Refuse a decision in the chat about work that reports elsewhere, or has grants."""
+    asked_in, question = meant
+    accept_answer(question, text)
+    is_change = question.purpose is Purpose.CHANGE
+    work_id = create.changed_work(question) if is_change else asked_in
+    try:
+        work = tx.conversations.load(user, work_id)
+    except NotFound:
+        return
+    terms = (question.binds_to["change"]["terms"] or {}) if is_change else {}
+    if work.reports_to or terms.get("reports_to") or tx.grants.valid(user, work_id):
+        raise Conflict(
+            "Work that reports elsewhere or may make calls unasked is not decided in a chat.",
+            hint="Answer its question in the list of questions.",
+        )
+
+
+def _check_pending(conversation: Conversation, answers: QuestionId, text: str) -> None:
+    """Refuse an answer to a question that a message here cannot answer."""
+    question = conversation.pending_question
+    if question is None or question.id != answers or question.purpose in CONSENT:
+        raise Conflict(
+            "A message here cannot answer this question.",
+            hint="It may be answered already; look at the list of questions.",
+        )
+    accept_answer(question, text)
+
+
+def _decide(
+    tx: Tx,
+    deps: Deps,
+    by: Caller,
+    conversation_id: ConversationId,
+    message_id: MessageId,
+    text: str,
+    meant: tuple[ConversationId, Question],
+) -> Step:
+    asked_in, question = meant
+    user = by.user
+    before = questions.lock(tx, user, asked_in, question.id)
+    chat = tx.conversations.lock(user, conversation_id)
+    said = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
+    step = Step(conversation=replace(chat, unattended_replies=0), messages=(said,))
+    tx.conversations.save(step)
+    if asked_in == conversation_id:
+        before = step.conversation
+    questions.settle(tx, deps, before, question.id, text, by=by)
+    if asked_in != conversation_id:
+        verb = "Approved" if accept_answer(question, text) == YES else "Rejected"
+        told = Step(
+            conversation=tx.conversations.lock(user, conversation_id),
+            messages=(system_message(f"{verb}: {before.title!r}."),),
+        )
+        tx.conversations.save(told)
+    return step
 
 
 def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:

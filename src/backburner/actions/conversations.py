@@ -10,8 +10,11 @@ from backburner.actions.steps import change, save
 from backburner.core import transitions
 from backburner.core.accounts import Act
 from backburner.core.conversation import Conversation, Notify, OnRepeatedFailure
+from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import FollowerEvent, Step
+from backburner.core.work.summary import Summary
 from backburner.ports import Tx
 
 
@@ -77,6 +80,49 @@ async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
         return step.conversation
 
     return await deps.store.transact(work)
+
+
+async def start_afresh(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+    """Let the next run begin a new session, without any text that may be outside text."""
+
+    def work(tx: Tx) -> Conversation:
+        before = tx.conversations.lock(user, conversation_id)
+        under_way = (RunStatus.RUNNING, RunStatus.QUEUED)
+        if any(steps.has_run(tx, before, kind, *under_way) for kind in RunKind):
+            raise Conflict(
+                "A run is in progress, in the session that would be forgotten.",
+                hint="Stop it, or try again when it has ended.",
+            )
+        step = transitions.start_afresh(before, now=tx.now)
+        if before.session is not None:
+            tx.sessions.delete(user, conversation_id, before.session.id)
+        if before.summarized and tx.summaries.load(user, conversation_id).outside:
+            tx.summaries.delete(user, conversation_id)
+            step = replace(step, conversation=replace(step.conversation, summarized=False))
+        save(tx, step)
+        return step.conversation
+
+    return await deps.store.transact(work)
+
+
+async def show_summary(deps: Deps, user: UserId, conversation_id: ConversationId) -> Summary:
+    """Return the summary that the agent wrote of an earlier session."""
+
+    def work(tx: Tx) -> Summary:
+        if not tx.conversations.load(user, conversation_id).summarized:
+            raise NotFound("There is no summary.", hint="One is written when it becomes too long.")
+        return tx.summaries.load(user, conversation_id)
+
+    return await deps.store.read(work)
+
+
+async def delete_summary(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
+    def work(tx: Tx) -> None:
+        conversation = tx.conversations.lock(user, conversation_id)
+        tx.summaries.delete(user, conversation_id)
+        tx.conversations.save(Step(conversation=replace(conversation, summarized=False)))
+
+    await deps.store.transact(work)
 
 
 async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:

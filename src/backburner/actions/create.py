@@ -1,19 +1,23 @@
-"""Creates tasks and proposals for users, agents and clients."""
+"""Creates tasks and proposals, of changes too, for users, agents and clients."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backburner.actions import active_limit
+from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
+from backburner.actions.models.changes import forget_session
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
-from backburner.core.conversation import Author, Conversation, common_uses
-from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
+from backburner.core.conversation import Author, Conversation, Status, common_uses, mark_brief
+from backburner.core.errors import BackburnerError, BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.question import Purpose, Question
 from backburner.core.schedule import After
-from backburner.core.transitions import Brief, Step
+from backburner.core.transitions import Brief, Step, Terms, change
+from backburner.core.transitions.change import MAX_OPEN_CHANGES, Verb, WorkChange
+from backburner.core.transitions.step import system_message
 from backburner.core.work import proposal
 from backburner.core.work.agents import Agent, allow_both
 from backburner.core.work.proposal import (
@@ -37,6 +41,8 @@ class WorkReport:
     now: datetime
     #: The title of the work it is scheduled after.
     after: str | None = None
+    #: The change of it that the owner is asked about; None: it was made.
+    proposed: Question | None = None
 
 
 def start(
@@ -121,6 +127,47 @@ def narrow(tools: Sequence[str] | None, allowed: tuple[str, ...] | None) -> tupl
     return tuple(dict.fromkeys(tools))
 
 
+def propose_change(
+    tx: Tx, origin: Origin, here: Conversation, work: Conversation, wanted: WorkChange
+) -> Question:
+    """Ask the owner about a change, in the conversation whose agent wants it."""
+    opened = [asked for asked in here.questions if asked.purpose is Purpose.CHANGE]
+    if len(opened) >= MAX_OPEN_CHANGES:
+        raise LimitReached(
+            f"Limit reached: {MAX_OPEN_CHANGES} open proposals of changes.",
+            hint="Propose no more until the owner has answered some.",
+        )
+    zone = tx.users.load(origin.user).zone
+    question = change.change_question(
+        work,
+        wanted,
+        run_id=None if origin.turn is None else origin.turn.run_id,
+        now=tx.now,
+        zone=zone,
+    )
+    steps.save(tx, transitions.ask_owner(here, question))
+    return question
+
+
+def changed_work(question: Question) -> ConversationId:
+    return ConversationId(question.binds_to["change"]["work_id"])
+
+
+def apply_change(tx: Tx, deps: Deps, here: Conversation, question: Question) -> None:
+    """Make a change that was approved, if the work is still as it was shown; say how it went."""
+    wanted = change.from_data(question.binds_to["change"])
+    try:
+        work = tx.conversations.lock(here.user_id, wanted.work_id)
+        if change.digest(work) != question.binds_to["before"]:
+            text = f"Not changed: {work.title!r} has changed since this was proposed."
+        else:
+            text = _make_change(tx, deps, work, wanted)
+    except NotFound:
+        text = "Not changed: the work no longer exists."
+    asked_in = tx.conversations.lock(here.user_id, here.id)
+    tx.conversations.save(Step(conversation=asked_in, messages=(system_message(text),)))
+
+
 def _propose(
     tx: Tx, origin: Origin, conversation_id: ConversationId, brief: Brief, *, why: str
 ) -> Step:
@@ -130,8 +177,8 @@ def _propose(
     zone = tx.users.load(origin.user).zone
     step = transitions.propose(conversation_id, origin.user, brief, why=why, now=tx.now, zone=zone)
     # The text may be outside text until the owner has approved it.
-    outside_read = origin.hold(tx).outside_read
-    return replace(step, conversation=replace(step.conversation, outside_read=outside_read))
+    outside = origin.hold(tx).outside_read
+    return replace(step, conversation=mark_brief(step.conversation, outside=outside))
 
 
 def _check_run_limit(tx: Tx, origin: Origin) -> None:
@@ -166,3 +213,38 @@ def _refuse_duplicate(tx: Tx, user: UserId, brief: Brief) -> None:
             "The owner rejected this within the last day.",
             hint="Do not propose it again; they can set it up themselves if they want it.",
         )
+
+
+def _make_change(tx: Tx, deps: Deps, work: Conversation, wanted: WorkChange) -> str:
+    try:
+        step = _change_step(tx, deps, work, wanted)
+        active_limit.check(deps, tx, step.conversation, before=work)
+    except BackburnerError as error:
+        return f"Not changed: {error}"
+    if step.conversation.status is Status.ARCHIVED:
+        for child in tx.conversations.open_children(work.user_id, work.id):
+            steps.stop_all(tx, child)
+    forget_session(tx, work, step.conversation)
+    steps.save(tx, step)
+    return f"Approved. Done: {wanted.verb.value} {step.conversation.title!r}."
+
+
+def _change_step(tx: Tx, deps: Deps, work: Conversation, wanted: WorkChange) -> Step:
+    match wanted.verb:
+        case Verb.PAUSE:
+            return transitions.pause(work)
+        case Verb.RESUME:
+            return transitions.resume(work, now=tx.now)
+        case Verb.RUN_NOW:
+            return transitions.run_now(work)
+        case Verb.CANCEL:
+            running = steps.is_running(tx, work)
+            return transitions.cancel_and_archive(work, "", now=tx.now, running=running)
+        case Verb.UPDATE:
+            terms = wanted.terms or Terms.of(work)
+            moved = None
+            if wanted.has_model:
+                moved = transitions.with_model(work, deps.routes, wanted.profile)
+            return transitions.edit_terms(
+                work, terms, now=tx.now, schedule=wanted.schedule, moved=moved
+            )

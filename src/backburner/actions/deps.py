@@ -8,6 +8,7 @@ from typing import IO
 
 from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.commands import LineStep
+from backburner.core.conversation import Kind
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
@@ -42,7 +43,7 @@ class Limits:
     stop_timeout: timedelta = timedelta(seconds=10)
     #: The same during shutdown, when the run has to be handed back before the process ends.
     shutdown_timeout: timedelta = timedelta(seconds=2)
-    #: Session length in tokens after which background runs, or replies, start a new session.
+    #: Session length in tokens after which tasks, or chats and jobs, start a new session.
     background_context: int = 16_000
     chat_context: int = 100_000
     #: Amount that a run reserves from an allowance, if that much is left.
@@ -51,6 +52,11 @@ class Limits:
     max_tasks: int = 20
     #: Between two runs of repeated work with a real model.
     min_interval: timedelta = timedelta()
+
+    def context_of(self, kind: Kind) -> int:
+        """Return how long the sessions of a conversation may become, whatever runs in it."""
+        is_work = kind in (Kind.TASK, Kind.DISCOVERY)
+        return self.background_context if is_work else self.chat_context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

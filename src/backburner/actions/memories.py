@@ -6,10 +6,8 @@ unmarked one.
 
 from collections.abc import Sequence
 
-from backburner.actions import lookup
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import UserId
 from backburner.core.memory import Memory, query_words
@@ -52,7 +50,7 @@ async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool
 
     def work(tx: Tx) -> bool:
         here = origin.hold(tx)
-        untrusted = _may_be_injected(tx, here)
+        untrusted = here.outside_read
         memory = NewMemory(key=key, text=text, conversation_id=here.id, outside=untrusted)
         written = _write(tx, origin.user, memory, keep_trusted=untrusted)
         # An earlier attempt may have been committed although its result was lost.
@@ -67,7 +65,7 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
     attempts = list[Tx]()
 
     def work(tx: Tx) -> None:
-        untrusted = _may_be_injected(tx, origin.hold(tx))
+        untrusted = origin.hold(tx).outside_read
         try:
             deleted = tx.memories.remove(origin.user, key, keep_trusted=untrusted)
         except NotFound:
@@ -85,7 +83,7 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
 
 
 async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory]:
-    """Search for an agent; results with outside text mark its conversation."""
+    """Search for an agent; results with outside text mark its session."""
     words = query_words(check_text("The query", query, limit=MAX_QUERY_CHARS))
 
     def work(tx: Tx) -> Sequence[Memory]:
@@ -111,11 +109,6 @@ def _write(tx: Tx, user: UserId, memory: NewMemory, *, keep_trusted: bool = Fals
     if written is MemoryWrite.NEW and tx.memories.count(user) > MAX_MEMORIES:
         raise LimitReached(f"Limit reached: {MAX_MEMORIES:,} memories.", hint="Delete some first.")
     return written
-
-
-def _may_be_injected(tx: Tx, here: Conversation) -> bool:
-    """Check whether this conversation or one of its parents has read outside text."""
-    return any(conversation.outside_read for conversation in lookup.ancestry(tx, here))
 
 
 def _protected(key: str) -> Conflict:

@@ -1,16 +1,17 @@
 """Questions: answer (the first answer wins), snooze, remind, expire."""
 
+from contextlib import suppress
 from datetime import timedelta
 
-from backburner.actions import active_limit, spending, steps
+from backburner.actions import active_limit, create, spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import notice, question, schedule, tool_policy, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation, Status
-from backburner.core.errors import Conflict
+from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import CallId, ConversationId, QuestionId, UserId
-from backburner.core.question import NO, Purpose, Question
+from backburner.core.question import NO, YES, Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
 from backburner.core.work import test_run, views
 from backburner.core.work.views import TaskStatus
@@ -31,13 +32,31 @@ async def answer(
 
     def work(tx: Tx) -> Conversation:
         conversation_id = tx.questions.conversation_of(user, question_id)
-        if views.task_status(tx.conversations.load(user, conversation_id)) is TaskStatus.PROPOSED:
-            # The user is locked before the conversation wherever work starts.
-            tx.users.lock(user)
-        conversation = tx.conversations.lock(user, conversation_id)
+        conversation = lock(tx, user, conversation_id, question_id)
         return settle(tx, deps, conversation, question_id, text, by=by)
 
     return await deps.store.transact(work)
+
+
+def lock(
+    tx: Tx, user: UserId, conversation_id: ConversationId, question_id: QuestionId
+) -> Conversation:
+    """Lock a conversation to answer a question in it, after everything else that may change."""
+    seen = tx.conversations.load(user, conversation_id)
+    changed = [
+        create.changed_work(asked)
+        for asked in seen.questions
+        if asked.id == question_id and asked.purpose is Purpose.CHANGE
+    ]
+    if changed or views.task_status(seen) is TaskStatus.PROPOSED:
+        # The user is locked before the conversation wherever work starts.
+        tx.users.lock(user)
+    for work_id in changed:
+        # Children are locked before their parents.
+        if work_id != seen.parent_id:
+            with suppress(NotFound):
+                tx.conversations.lock(user, work_id)
+    return tx.conversations.lock(user, conversation_id)
 
 
 def settle(
@@ -59,6 +78,8 @@ def settle(
     for asked in before.questions:
         if asked.id == question_id:
             _settle(tx, before, asked, step)
+            if asked.purpose is Purpose.CHANGE and step.answered == ((asked.id, YES),):
+                create.apply_change(tx, deps, step.conversation, asked)
     return step.conversation
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.ids import ConversationId, MessageId, RunId, UserId
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
 from backburner.core.validation import check_json, check_text
@@ -16,6 +16,8 @@ from backburner.core.validation import check_json, check_text
 MAX_STATE_BYTES = 24_000
 MAX_TITLE_CHARS = 200
 MAX_STEP_CHARS = 2_000
+#: Marks of a state besides those of its data, which are `data.` and the key.
+CONTEXT_MARK, STEP_MARK = "context", "step"
 
 
 class Status(StrEnum):
@@ -102,6 +104,12 @@ class State:
     step: str = ""
     #: Facts that runs have collected.
     data: Mapping[str, Any] = field(default_factory=dict)
+    #: The parts that were written in a session that had read outside text.
+    outside: frozenset[str] = frozenset()
+
+    def is_outside(self, key: str) -> bool:
+        """Return whether a key of the data may contain outside text."""
+        return _data_mark(key) in self.outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +175,12 @@ class Conversation:
     #: Open questions, oldest first.
     questions: tuple[Question, ...] = ()
     session: Session | None = None
-    #: The agent has read outside text in it.
+    #: There is a summary of an earlier session.
+    summarized: bool = False
+    #: The agent's session has read outside text.
     outside_read: bool = False
+    #: When the user let it start afresh: marked messages up to then are not shown to agents.
+    fresh_at: datetime | None = None
 
     ended_as: EndedAs | None = None
     ended_at: datetime | None = None
@@ -236,6 +248,8 @@ class Message:
     run_id: RunId | None = None
     #: Outside text: shown to the agent as data, never as a request.
     outside: bool = False
+    #: The question that it shows in our own words.
+    shows: QuestionId | None = None
 
 
 def common_uses(first: Uses, second: Uses) -> Uses:
@@ -245,17 +259,51 @@ def common_uses(first: Uses, second: Uses) -> Uses:
     return first & second
 
 
-def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> State:
-    """Merge a run's state update, key by key; refuse one that exceeds the size limit."""
+def advance_state(
+    state: State, update: Mapping[str, Any], step: str | None, *, outside: bool = False
+) -> State:
+    """Merge a run's state update, key by key; refuse one that exceeds the size limit.
+
+    `outside`: the session that wrote it had read outside text.
+    """
     check_text("The step", step or state.step, limit=MAX_STEP_CHARS)
     data = {**state.data, **update}
     check_json("The state of the work", data, limit=MAX_STATE_BYTES)
-    return replace(state, data=data, step=step or state.step)
+    written = {_data_mark(key) for key in update} | ({STEP_MARK} if step else set())
+    marks = state.outside | written if outside else state.outside - written
+    return replace(state, data=data, step=step or state.step, outside=frozenset(marks))
+
+
+def drop_outside(state: State) -> State:
+    """Leave out data and progress that are marked; the description of the work stays."""
+    return State(
+        context=state.context,
+        step="" if STEP_MARK in state.outside else state.step,
+        data={key: value for key, value in state.data.items() if not state.is_outside(key)},
+        outside=state.outside & {CONTEXT_MARK},
+    )
+
+
+def _data_mark(key: str) -> str:
+    return f"data.{key}"
 
 
 def check_state(state: State) -> None:
     check_json("The description of the work", dict(state.context), limit=MAX_STATE_BYTES)
     advance_state(state, {}, None)
+
+
+def may_contain_outside_text(conversation: Conversation) -> bool:
+    """Return whether its brief or its results may contain outside text."""
+    return conversation.outside_read or CONTEXT_MARK in conversation.state.outside
+
+
+def mark_brief(conversation: Conversation, *, outside: bool) -> Conversation:
+    """Mark new work whose brief was written in a session that had read outside text."""
+    if not outside:
+        return conversation
+    marked = replace(conversation.state, outside=conversation.state.outside | {CONTEXT_MARK})
+    return replace(conversation, state=marked, outside_read=True)
 
 
 def make_title(text: str) -> str:

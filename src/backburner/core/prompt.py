@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
-from backburner.core.conversation import Conversation, Kind, Message, MessageRole
+from backburner.core.conversation import (
+    STEP_MARK,
+    Conversation,
+    Kind,
+    Message,
+    MessageRole,
+    State,
+)
 from backburner.core.errors import BadOutcome
 from backburner.core.ids import new_mark_key
 from backburner.core.memory import Memory
@@ -78,8 +85,8 @@ def for_background(
     state = conversation.state
     sections = [
         _section("Your work", _json(state.context)),
-        _section("Progress", state.step or "Not started yet."),
-        _section("Known facts", _json(state.data)),
+        _section("Progress", _progress(state) or "Not started yet."),
+        _section("Known facts", _facts(state)),
         _section("Recent messages", _transcript(_without(recent, items))),
         _section("Why this run started", _causes(conversation, items, now=now, zone=zone)),
         _section(_DONE_TITLE, _bullets(done_before)),
@@ -103,8 +110,8 @@ def for_reply(
     state = conversation.state
     background = (
         _section("The work of this conversation", _json(state.context)),
-        _section("Progress", state.step),
-        _section("Known facts", _json(state.data)),
+        _section("Progress", _progress(state)),
+        _section("Known facts", _facts(state)),
         _section("Recent messages", _transcript(_without(recent, items))),
     )
     sections = [
@@ -193,9 +200,18 @@ def has_outside_text(
     outside_kinds = (ItemKind.EVENT, ItemKind.JOB_RESULT)
     return (
         any(message.outside for message in messages)
-        or any(item.kind in outside_kinds for item in items)
+        or any(item.content.get("outside", item.kind in outside_kinds) for item in items)
         or any(memory.outside for memory in memories)
     )
+
+
+def without_outside(messages: Iterable[Message], fresh_at: datetime | None) -> Sequence[Message]:
+    """Leave out marked messages from before a conversation started afresh."""
+    return [
+        message
+        for message in messages
+        if fresh_at is None or not message.outside or message.created_at > fresh_at
+    ]
 
 
 def truncate(text: str, limit: int) -> str:
@@ -269,6 +285,19 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _json(value: object) -> str:
     return canonical_json(value) if value else ""
+
+
+def _progress(state: State) -> str:
+    is_outside = STEP_MARK in state.outside
+    return quote_outside("progress", state.step) if is_outside else state.step
+
+
+def _facts(state: State) -> str:
+    """Format the data, with outside text in it as data of others."""
+    own = {key: value for key, value in state.data.items() if not state.is_outside(key)}
+    outside = {key: value for key, value in state.data.items() if state.is_outside(key)}
+    quoted = quote_outside("facts", canonical_json(outside)) if outside else ""
+    return "\n".join(part for part in (_json(own), quoted) if part)
 
 
 def _transcript(messages: Sequence[Message]) -> str:
@@ -360,8 +389,9 @@ def _cause(item: Item) -> str:
             return _job_result(content)
         case ItemKind.EVENT:
             source = str(content.get("source", "event"))
+            event = {name: value for name, value in content.items() if name != "outside"}
             return "An event occurred:\n" + quote_outside(
-                source, truncate(canonical_json(dict(content)), MAX_QUOTED_MESSAGE_CHARS)
+                source, truncate(canonical_json(event), MAX_QUOTED_MESSAGE_CHARS)
             )
         case _:
             assert_never(item.kind)

@@ -34,6 +34,7 @@ class QuestionType(StrEnum):
 class Purpose(StrEnum):
     QUESTION = "question"  #: A question of the agent.
     PROPOSAL = "proposal"  #: Whether a proposed task may start.
+    CHANGE = "change"  #: Whether existing work may be changed, resumed or stopped.
     APPROVAL = "approval"  #: Whether a tool call may be made.
     RECONNECT = "reconnect"  #: A connection needs its owner to sign in again.
     ALLOWANCE = "allowance"  #: An allowance is used up.
@@ -42,7 +43,13 @@ class Purpose(StrEnum):
 
 
 #: To answer these is to consent. A chat message never does: a yes binds to exactly what was shown.
-CONSENT = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT})
+CONSENT = frozenset(
+    {Purpose.PROPOSAL, Purpose.CHANGE, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT}
+)
+
+
+#: But for these: an exact yes or no decides one that our own words showed last in the chat.
+DECIDED_IN_CHAT = frozenset({Purpose.PROPOSAL, Purpose.CHANGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +70,8 @@ class Question:
     #: Set together: when it expires, it counts as answered with the default.
     expires_at: datetime | None = None
     default: str | None = None
+    #: Asked in a session that had read outside text.
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +123,11 @@ def accept_answer(question: Question, text: str) -> str:
             options=question.options,
         )
     return answer
+
+
+def is_exact_answer(text: str) -> bool:
+    """Return whether a message is yes or no, and nothing else."""
+    return text.strip().casefold() in (YES, NO)
 
 
 def answer_note(prompt: str, answer: str) -> str:

@@ -142,6 +142,8 @@ class Run:
     profile: str | None = None
     escalated_from: str | None = None
     skipped: SkippedSlots | None = None
+    #: Its session had read outside text, so that its result may contain some.
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +179,4 @@ class RunEnding:
     tokens: int = 0
     profile: str | None = None
     escalated_from: str | None = None
+    outside: bool = False

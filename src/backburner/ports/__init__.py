@@ -109,5 +109,6 @@ from backburner.ports.store import Sessions as Sessions
 from backburner.ports.store import Spending as Spending
 from backburner.ports.store import SpendingState as SpendingState
 from backburner.ports.store import Store as Store
+from backburner.ports.store import Summaries as Summaries
 from backburner.ports.store import ToolCalls as ToolCalls
 from backburner.ports.store import Tx as Tx

@@ -227,8 +227,8 @@ class Turns(Protocol):
 
     def hold(self, turn: Turn) -> Conversation: ...
     def is_cancelled(self, turn: Turn) -> bool: ...
-    def mark_outside_text(self, turn: Turn) -> None:
-        """Record that the conversation contains outside text from now on."""
+    def mark_outside_text(self, turn: Turn, *, marked: bool = True) -> None:
+        """Record whether the agent's session has read outside text."""
 
     def commit(
         self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()

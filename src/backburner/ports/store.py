@@ -20,6 +20,7 @@ from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
 from backburner.core.work.folders import Folder
+from backburner.core.work.summary import NewSummary, Summary
 from backburner.ports.accounts import (
     Accounts,
     Audit,
@@ -168,6 +169,11 @@ class Inbox(Protocol):
 class Questions(Protocol):
     def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId: ...
     def exists(self, user: UserId, question_id: QuestionId) -> bool: ...
+    def open_around(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[tuple[ConversationId, Question]]:
+        """Read the open questions of a conversation and of its children, oldest first."""
+
     def open_allowances(self, user: UserId) -> frozenset[str]:
         """Return the allowances that open questions ask about."""
 
@@ -207,6 +213,16 @@ class Sessions(Protocol):
         """Delete an agent's session that will not be continued."""
 
     def append(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
+
+
+class Summaries(Protocol):
+    def load(self, user: UserId, conversation_id: ConversationId) -> Summary: ...
+    def put(
+        self, user: UserId, conversation_id: ConversationId, new: NewSummary, *, outside: bool
+    ) -> None:
+        """Store a summary in place of the one before."""
+
+    def delete(self, user: UserId, conversation_id: ConversationId) -> None: ...
 
 
 class ToolCalls(Protocol):
@@ -349,6 +365,8 @@ class Tx(Protocol):
     def spending(self) -> Spending: ...
     @property
     def stored_responses(self) -> StoredResponses: ...
+    @property
+    def summaries(self) -> Summaries: ...
     @property
     def tasks(self) -> Tasks: ...
     @property

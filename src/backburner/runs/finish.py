@@ -33,6 +33,8 @@ from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
+from backburner.core.work.proposal import show_proposals
+from backburner.core.work.summary import NewSummary
 from backburner.ports import Claim, Tx
 from backburner.runs.stopping import StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
@@ -69,6 +71,8 @@ class RunResult:
     entries: list[str] = field(default_factory=list)
     #: Why the previous session was not resumed, in words for the user.
     session_note: str | None = None
+    #: Written at the end of a session that has become too long.
+    summary: NewSummary | None = None
 
     def remember(self, session_id: str, entries: Sequence[str], tokens: int | None) -> None:
         if tokens is None:
@@ -117,6 +121,10 @@ class _Ending:
             self._forget(tx, before.session, conversation.session)
         if result.session is not None and result.session == conversation.session and result.entries:
             tx.sessions.append(turn, result.session.id, result.entries)
+        if result.summary is not None:
+            outside = conversation.outside_read
+            tx.summaries.put(turn.user_id, turn.conversation_id, result.summary, outside=outside)
+            conversation = replace(conversation, summarized=True)
         if tx.turns.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
             self._cancelled(tx, conversation)
         elif result.is_done:
@@ -248,9 +256,24 @@ class _Ending:
             step = transitions.reply(
                 conversation, run, result.text, now=tx.now, unattended=self._is_unattended()
             )
+            step = self._show_proposals(tx, step)
         else:
             step = transitions.finish(conversation, run, result.outcome, now=tx.now)
         self._commit(tx, replace(step, ends_grants=self._unused_grants()), ending)
+
+    def _show_proposals(self, tx: Tx, step: Step) -> Step:
+        """End a reply that has made proposals with our own words, which show them."""
+        turn = self.claim.turn
+        if not self.gate.has_calls and not self.claim.resumed:
+            return step
+        around = tx.questions.open_around(turn.user_id, turn.conversation_id)
+        opened = [question for _, question in around]
+        how_to_answer = f"\n{_HOW_TO_ANSWER}" if len(opened) == 1 else ""
+        shown = tuple(
+            replace(system_message(question.prompt + how_to_answer), shows=question.id)
+            for question in show_proposals(opened, since=self.claim.run.started_at)
+        )
+        return replace(step, messages=(*step.messages, *shown))
 
     def _failed(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
@@ -411,7 +434,14 @@ class _Ending:
         step = self._ask_for_list(tx, self._ask_in_doubt(tx, step)) if asks else step
         result = self.result
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
-        ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
+        outside = step.conversation.outside_read
+        ending = replace(
+            ending,
+            profile=result.profile,
+            escalated_from=result.escalated_from,
+            outside=outside,
+        )
+        step = _mark_messages(step)
         tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         self.outcome = ending.status.value
         steps.propagate(tx, step)
@@ -425,7 +455,8 @@ class _Ending:
         serves: bool = True,
         wait: ModelWait = NO_WAIT,
     ) -> None:
-        step = self._with_note(tx, self._ask_for_list(tx, self._ask_in_doubt(tx, step)))
+        step = self._ask_for_list(tx, self._ask_in_doubt(tx, step))
+        step = self._with_note(tx, _mark_messages(step))
         # It waits for its user then.
         wait = NO_WAIT if step.asked else wait
         served = self._served() if serves else []
@@ -506,12 +537,20 @@ class _Ending:
         return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
 
 
+_HOW_TO_ANSWER = "Answer here with yes or no."
 _SPENT = Failure(FailureKind.MODEL, "The allowance is used up.")
 _NO_ANSWER = Failure(FailureKind.UNAVAILABLE, "The model does not respond.")
 #: Its model has called a tool that ends the run.
 _ENDED_BY_AGENT = frozenset(
     {StopReason.APPROVAL, StopReason.WAITING_FOR_JOBS, StopReason.REPEATING}
 )
+
+
+def _mark_messages(step: Step) -> Step:
+    """Mark the messages of a run whose session has read outside text."""
+    if not step.conversation.outside_read:
+        return step
+    return replace(step, messages=tuple(replace(new, outside=True) for new in step.messages))
 
 
 def _result_data(result: RunResult) -> str | None:

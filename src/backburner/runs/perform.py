@@ -7,10 +7,11 @@ turn.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
@@ -18,6 +19,7 @@ from backburner.actions import discovery
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
 from backburner.core import prompt, retry, routing, tool_journal, transitions
+from backburner.core.allowance import Usage
 from backburner.core.conversation import Kind
 from backburner.core.errors import (
     BadOutcome,
@@ -32,10 +34,19 @@ from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
 from backburner.core.validation import MAX_MESSAGE_CHARS, replace_invalid_characters
 from backburner.core.work import discovery as discoveries
+from backburner.core.work import summary
 from backburner.core.work.facts import describe_facts
 from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
-from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded, TurnRequest
+from backburner.ports import (
+    Claim,
+    Offer,
+    SessionEntries,
+    TextDelta,
+    ToolResult,
+    TurnEnded,
+    TurnRequest,
+)
 from backburner.runs import finish
 from backburner.runs.budget import Budget
 from backburner.runs.finish import RunResult
@@ -53,6 +64,8 @@ NO_OUTCOME = (
 NO_MODEL_HINT = "Run `backburner setup`, or name another profile in the settings."
 #: How often a tool call in progress is checked, once the run is asked to stop.
 _CALL_CHECK_SECONDS = 0.1
+#: For messages of the user that a summary may copy.
+_MESSAGES_SEARCHED = 200
 
 _log = structlog.get_logger(__name__)
 
@@ -232,6 +245,8 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
             result.is_done = True
         elif ended is not None:
             await _read_outcome(attempt, ended)
+        if result.is_done:
+            await _summarize(attempt)
     except EngineFailed as error:
         result.failure = Failure(
             _failure_kind(error),
@@ -260,6 +275,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     attempt.gate.budget = replace(attempt.gate.budget, probes=None)
     earlier = [entry for entry in prepared.past_calls if entry.run_id != turn.run_id]
     fresh = replace(prepared, session=None, session_entries=(), past_calls=[*earlier, *calls])
+    await _mark_new_session(attempt, prepared)
     await _attempt(attempt, fresh, escalated=True)
     if _is_in_outage(result):
         # The other model was of no use: the run has failed under its own.
@@ -301,7 +317,15 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
             ) from None
     attempt.result.session, attempt.result.session_note = None, SESSION_LOST
     attempt.session_id, attempt.session_entries = None, []
+    await _mark_new_session(attempt, prepared)
     return await _turn(attempt, _prompt(attempt, prepared, fresh=True))
+
+
+async def _mark_new_session(attempt: RunAttempt, prepared: PreparedRun) -> None:
+    """Mark a session that is begun after the run was prepared, if its prompt has outside text."""
+    if prepared.marks_new_session:
+        turn = attempt.claim.turn
+        await attempt.deps.store.transact(lambda tx: tx.turns.mark_outside_text(turn))
 
 
 async def _look_around(deps: Deps, prepared: PreparedRun) -> str:
@@ -339,23 +363,56 @@ def _parse(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
     return discoveries.keep_state_only(outcome) if is_discovery else outcome
 
 
+async def _summarize(attempt: RunAttempt) -> None:
+    """Let the agent summarise a session that has become too long, for the next one."""
+    result, claim, deps = attempt.result, attempt.claim, attempt.deps
+    session, limit = result.session, deps.limits.context_of(claim.conversation.kind)
+    is_over = session is not None and session.tokens > limit
+    if session is None or not is_over or result.escalated_from or attempt.stop.reason is not None:
+        return
+    turn = claim.turn
+    messages = await deps.store.read(
+        lambda tx: tx.messages.recent(turn.user_id, turn.conversation_id, limit=_MESSAGES_SEARCHED)
+    )
+    offered = summary.offer_messages(messages)
+    request = replace(
+        _request(attempt, summary.request_summary(offered)), schema=summary.SUMMARY_SCHEMA
+    )
+    ended: TurnEnded | None = None
+    try:
+        async with aclosing(deps.engines[result.profile].run(request, _Mute(attempt.gate))) as said:
+            async for event in said:
+                if isinstance(event, TurnEnded):
+                    ended = event
+    except EngineFailed as error:
+        _log.warning("run.summary_failed", run=turn.run_id, error=str(error))
+    if ended is not None:
+        result.summary = summary.parse_summary(
+            ended.outcome, session_id=session.id, offered=offered
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mute:
+    """The gate of a turn that only writes a summary: it pays, and makes no calls."""
+
+    gate: Gate
+
+    async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+        del arguments
+        return ToolResult(f"{offer.tool.name} was not called: write the summary.", failed=True)
+
+    async def pay(self, model: str, usage: Usage) -> bool:
+        return await self.gate.pay(model, usage)
+
+
 async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
     """Drive the engine through one turn; None: it was asked to stop."""
-    claim, result = attempt.claim, attempt.result
+    result = attempt.result
     engine = attempt.deps.engines.get(result.profile)
     if engine is None:
         raise EngineFailed("No model is set up for this.", hint=NO_MODEL_HINT, permanent=True)
-    request = TurnRequest(
-        conversation=claim.conversation,
-        kind=claim.turn.kind,
-        prompt=text,
-        items=attempt.shown,
-        session_id=attempt.session_id,
-        memory=tuple(attempt.session_entries),
-        tools=attempt.tools,
-        schema=OUTCOME_SCHEMA if claim.turn.kind is RunKind.BACKGROUND else None,
-    )
-    async with aclosing(engine.run(request, attempt.gate)) as events:
+    async with aclosing(engine.run(_request(attempt, text), attempt.gate)) as events:
         async for event in events:
             match event:
                 case TextDelta(text):
@@ -374,6 +431,20 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                 case TurnEnded():
                     return event if attempt.stop.reason is None else None
     return None
+
+
+def _request(attempt: RunAttempt, text: str) -> TurnRequest:
+    claim = attempt.claim
+    return TurnRequest(
+        conversation=claim.conversation,
+        kind=claim.turn.kind,
+        prompt=text,
+        items=attempt.shown,
+        session_id=attempt.session_id,
+        memory=tuple(attempt.session_entries),
+        tools=attempt.tools,
+        schema=OUTCOME_SCHEMA if claim.turn.kind is RunKind.BACKGROUND else None,
+    )
 
 
 def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
@@ -412,6 +483,8 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             zone=prepared.zone,
             fresh=fresh,
         )
+    if fresh and prepared.summary is not None:
+        text = f"{summary.format_summary(prepared.summary)}\n\n{text}"
     text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)
     text = _with_instructions(attempt, text, fresh=fresh)
     if fresh and attempt.project:

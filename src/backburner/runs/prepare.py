@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backburner.actions import spending
+from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
 from backburner.core import prompt, routing
@@ -16,6 +16,7 @@ from backburner.core.run import Item, ItemKind, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.work import facts
 from backburner.core.work.facts import NO_FACTS, WorkFacts
+from backburner.core.work.summary import Summary
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
 from backburner.runs.budget import Budget, BudgetVerdict, open_all
@@ -29,6 +30,10 @@ SESSION_OF_OTHER_MODEL = "The model was changed; I continued from the messages."
 SESSION_LOST = "My memory of this conversation was lost; I continued from its messages."
 SESSION_RENEWED = (
     "This conversation had grown too long for me to keep in full; I continued from a summary of it."
+)
+SESSION_CUT = (
+    "This conversation had grown too long for me to keep in full, and I could not write a summary;"
+    " I continued from its last messages."
 )
 
 
@@ -69,6 +74,10 @@ class PreparedRun:
     over: Allowance | None
     #: All that is left to spend is reserved by other runs.
     must_wait: bool
+    #: The summary of an earlier session.
+    summary: Summary | None = None
+    #: A prompt for a new session would contain outside text.
+    marks_new_session: bool = False
 
 
 def prepare(deps: Deps, tx: Tx, claims: Sequence[Claim]) -> Sequence[PreparedRun]:
@@ -109,10 +118,12 @@ def _prepare(
     own_profile = conversation.profile or deps.default_profile
     profile = requested or own_profile
     resumed = requested is None and claim.resumed and tx.sessions.has_entries(turn)
+    summary = tx.summaries.load(user, conversation_id) if conversation.summarized else None
     session, session_note = None, None
     if requested is None:
-        session, session_note = _choose_session(deps, claim, resumed=resumed)
+        session, session_note = _choose_session(tx, deps, claim, summary, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
+    recent = prompt.without_outside(recent, conversation.fresh_at)
     attempts = _earlier_attempts(tx, claim)
     repeated = [
         item for run in attempts for item in tx.inbox.served_by(user, conversation_id, run.id)
@@ -122,15 +133,33 @@ def _prepare(
     awaited = jobs.retrieve_awaited(tx, user, claim.awaited_jobs)
     shown = [*repeated, *items]
     work = _read_work(tx, claim, items if claim.resumed else shown)
+    past_calls = [entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)]
     memories: Sequence[Memory] = ()
+    marks_new_session = False
     if deps.can_be_injected(profile):
         may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
         if may_recall and not resumed:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
+        reads = _reads_outside_text(claim, items, memories, awaited, work)
         # Where an agent cannot be injected, tools do not record the outside text that they return.
-        is_unrecorded = not deps.can_be_injected(own_profile) and not conversation.outside_read
-        if is_unrecorded or _reads_outside_text(conversation, recent, shown, memories, work):
-            tx.turns.mark_outside_text(turn)
+        is_unrecorded = not deps.can_be_injected(own_profile)
+        marks_new_session = (
+            reads
+            or is_unrecorded
+            or prompt.has_outside_text(recent, shown)
+            or bool(conversation.state.outside)
+            or (summary is not None and summary.outside)
+            or _may_quote_results(conversation, past_calls)
+        )
+        # Every prompt of background work repeats the state and the last messages.
+        is_given_all = not session_entries or (turn.kind is RunKind.BACKGROUND and not resumed)
+        marked = marks_new_session if is_given_all else reads
+        # A reply of another model leaves the session as it is.
+        if session_entries or requested is not None:
+            marked = marked or conversation.outside_read
+        if marked != conversation.outside_read:
+            tx.turns.mark_outside_text(turn, marked=marked)
+            conversation = replace(conversation, outside_read=marked)
     return PreparedRun(
         conversation=conversation,
         profile=profile,
@@ -145,7 +174,7 @@ def _prepare(
         served=served,
         awaited=awaited,
         missing_jobs=set(claim.awaited_jobs).difference(job.id for job in awaited),
-        past_calls=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
+        past_calls=past_calls,
         session_entries=session_entries,
         memories=memories,
         work=work,
@@ -153,23 +182,32 @@ def _prepare(
         root=budget.root,
         over=verdict.over,
         must_wait=verdict.is_reserved and turn.kind is RunKind.BACKGROUND,
+        summary=summary,
+        marks_new_session=marks_new_session,
     )
 
 
 def _reads_outside_text(
-    conversation: Conversation,
-    recent: Sequence[Message],
-    shown: Sequence[Item],
+    claim: Claim,
+    items: Sequence[Item],
     memories: Sequence[Memory],
+    awaited: Sequence[JobView],
     work: WorkFacts,
 ) -> bool:
-    """Whether this run is the first to read outside text."""
-    if conversation.outside_read:
-        return False
-    is_discovery = conversation.kind is Kind.DISCOVERY
-    if is_discovery or prompt.has_outside_text(recent, shown, memories):
-        return True
-    return facts.has_outside_text(work)
+    """Whether any prompt of this run contains outside text, in an old session too."""
+    is_discovery = claim.conversation.kind is Kind.DISCOVERY
+    return (
+        is_discovery
+        or prompt.has_outside_text((), items, memories)
+        or any(job.outside for job in awaited)
+        or facts.has_outside_text(work)
+    )
+
+
+def _may_quote_results(conversation: Conversation, past_calls: Sequence[JournalEntry]) -> bool:
+    """Whether results of earlier attempts may be outside text; the journal does not say."""
+    was_marked = conversation.outside_read or conversation.fresh_at is not None
+    return bool(past_calls) and was_marked
 
 
 def _read_work(tx: Tx, claim: Claim, items: Sequence[Item]) -> WorkFacts:
@@ -197,22 +235,26 @@ def _recall(
 
 
 def _choose_session(
-    deps: Deps, claim: Claim, *, resumed: bool
+    tx: Tx, deps: Deps, claim: Claim, summary: Summary | None, *, resumed: bool
 ) -> tuple[Session | None, str | None]:
     """Choose the session to resume; if the previous one is not resumed, say why."""
-    conversation, limits = claim.conversation, deps.limits
+    conversation = claim.conversation
     session = conversation.session
     if session is None:
         return None, None
     if session.profile != (conversation.profile or deps.default_profile):
         return None, SESSION_OF_OTHER_MODEL
-    # A job, and a follow-up to it, is about everything its session remembers.
-    is_work = claim.turn.kind is RunKind.BACKGROUND and conversation.kind is not Kind.JOB
-    if not resumed and session.tokens > (
-        limits.background_context if is_work else limits.chat_context
-    ):
-        return None, SESSION_RENEWED
+    is_too_long = session.tokens > deps.limits.context_of(conversation.kind)
+    # A run that was interrupted continues in its session, also after a reply in between.
+    if is_too_long and not resumed and not _is_interrupted(tx, claim):
+        is_summarized = summary is not None and summary.session_id == session.id
+        return None, SESSION_RENEWED if is_summarized else SESSION_CUT
     return session, None
+
+
+def _is_interrupted(tx: Tx, claim: Claim) -> bool:
+    conversation = claim.conversation
+    return steps.has_run(tx, conversation, RunKind.BACKGROUND, RunStatus.QUEUED)
 
 
 def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:

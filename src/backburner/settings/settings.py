@@ -145,10 +145,10 @@ class Settings(BaseSettings):
     )
     context: Count = Field(
         default=16000,
-        description="Tokens after which background work starts a new agent session.",
+        description="Tokens after which a task starts a new agent session.",
     )
     context_chat: Count = Field(
-        default=100_000, description="Tokens after which a chat starts a new agent session."
+        default=100_000, description="Tokens after which a chat or job starts a new agent session."
     )
     warm_chats: CountOrNone = Field(
         default=2, description="Maximum number of chats whose agent process is kept running."

@@ -80,6 +80,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "folder": folder and folder.path,
         "folder_machine": folder and folder.machine,
         "folder_read_only": folder is not None and folder.read_only,
+        "outside_state": json.dumps(sorted(conversation.state.outside), ensure_ascii=False),
         "session_profile": session and session.profile,
         "session_id": session and session.id,
         "session_tokens": session.tokens if session else 0,
@@ -105,7 +106,7 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         created_by=Author(values["created_by"]),
         schedule=values["schedule"] and from_json(json.loads(values["schedule"])),
         pause_reason=values["pause_reason"] and PauseReason(values["pause_reason"]),
-        state=State(load(values["context"]), values["step"], load(values["data"])),
+        state=_to_state(values),
         questions=questions,
         folder=_to_folder(values),
         session=_to_session(values),
@@ -115,6 +116,16 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         on_repeated_failure=OnRepeatedFailure(values["on_repeated_failure"]),
         notify=Notify(values["notify"]),
         reports_to=tuple(Destination(*place) for place in json.loads(values["reports_to"])),
+    )
+
+
+def _to_state(values: RowMapping) -> State:
+    marks = values["outside_state"]
+    return State(
+        load(values["context"]),
+        values["step"],
+        load(values["data"]),
+        frozenset() if marks == "[]" else frozenset(json.loads(marks)),
     )
 
 
@@ -144,6 +155,7 @@ def to_message(row: Row[Any]) -> Message:
         created_at=row.created_at,
         run_id=row.run_id,
         outside=row.outside,
+        shows=row.shows,
     )
 
 
@@ -162,6 +174,7 @@ def to_question(row: Row[Any]) -> Question:
         reminders=row.reminders,
         expires_at=row.expires_at,
         default=row.default_answer,
+        outside=row.outside,
     )
 
 
@@ -196,6 +209,7 @@ def to_run(row: Row[Any]) -> Run:
         profile=row.profile,
         escalated_from=row.escalated_from,
         skipped=reason and SkippedSlots(_to_gap(row), SkipReason(reason)),
+        outside=row.outside,
     )
 
 

@@ -31,6 +31,7 @@ from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
 from backburner.store.records.sessions import Sessions
 from backburner.store.records.spending import Spending
+from backburner.store.records.summaries import Summaries
 from backburner.store.records.tool_calls import ToolCalls
 
 
@@ -61,6 +62,7 @@ class Tx(Context):
     sessions = cached_property(Sessions)
     spending = cached_property(Spending)
     stored_responses = cached_property(StoredResponses)
+    summaries = cached_property(Summaries)
     tasks = cached_property(Tasks)
     tool_calls = cached_property(ToolCalls)
     turns = cached_property(Turns)

@@ -92,7 +92,8 @@ class _Tools:
             changed = await conversation_work.change_work(
                 self._deps, self._turn, arguments.change, request
             )
-            return f"Changed. {phrasing.describe_new_work(changed, here=here)}"
+            done = f"Changed. {phrasing.describe_new_work(changed, here=here)}"
+            return phrasing.describe_change(changed, done)
         created = await conversation_work.start_work(self._deps, self._turn, request)
         return phrasing.describe_new_work(created, here=here)
 

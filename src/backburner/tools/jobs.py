@@ -120,7 +120,8 @@ def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     tools = _Tools(deps, origin)
-    reads: dict[str, Any] = {"free": True, "read_only": True, "outside": True, "waits": True}
+    # Results are quoted in what they return; the action says whether they are outside text.
+    reads: dict[str, Any] = {"free": True, "read_only": True, "waits": True}
     return (
         define_tool("background_task", StartJob, tools.start, free=True),
         define_tool("background_output", ShowJobs, tools.output, **reads),

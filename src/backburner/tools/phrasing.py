@@ -10,6 +10,7 @@ from backburner.actions.work.tasks import TaskListing
 from backburner.core import schedule
 from backburner.core.conversation import Conversation, Notify, PauseReason, Status
 from backburner.core.ids import ConversationId
+from backburner.core.prompt import quote_outside
 from backburner.core.run import Run
 from backburner.core.schedule import After
 from backburner.core.schedule.describe import describe, join_times
@@ -53,6 +54,16 @@ def describe_new_work(created: WorkReport, *, here: ConversationId) -> str:
     if work.status is Status.WAITING_INPUT:
         return f"{text} It starts when the open question has been answered."
     return f"{text} It is active."
+
+
+def describe_change(report: WorkReport, done: str) -> str:
+    """Return `done`, or that the owner is asked about the change."""
+    if report.proposed is None:
+        return done
+    return (
+        f"Only proposed, for {task_name(report.work)}: nothing changes before the owner says yes;"
+        " they have been asked."
+    )
 
 
 def describe_stopped_work(stopped: Sequence[Conversation]) -> str:
@@ -185,5 +196,6 @@ def _run_line(run: Run) -> str:
     if run.failure is not None:
         parts.append(f"Error ({run.failure.kind}): {run.failure.message[:_MAX_RESULT_CHARS]}")
     if run.result is not None:
-        parts.append(f"Result: {run.result[:_MAX_RESULT_CHARS]}")
+        result = run.result[:_MAX_RESULT_CHARS]
+        parts.append(f"Result: {quote_outside('run', result) if run.outside else result}")
     return " ".join(parts)

@@ -220,10 +220,7 @@ def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
         define_tool("task_resume", TaskName, tools.resume, free=True),
         define_tool("task_cancel", CancelTask, tools.cancel, free=True),
         define_tool("task_run_now", TaskName, tools.run_now, free=True),
-        # The results of runs may contain outside text.
-        define_tool(
-            "task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True
-        ),
+        define_tool("task_history", TaskHistory, tools.history, free=True, read_only=True),
     )
 
 
@@ -257,10 +254,11 @@ class _Tools:
     async def update(self, arguments: UpdateTask) -> str:
         """Change a task: its name, prompt, schedule, notifications, tools, run limit or profile.
 
-        Only allowed in a chat that has not read outside text. A changed proposal is asked again.
+        Outside a chat, or after reading outside text, the change is only proposed and waits for
+        the user's approval; the result says so. A changed proposal is asked again.
         """
         task = await control.update(self._deps, self._origin, arguments.task, arguments.changes())
-        return f"Changed. {phrasing.describe_task(task)}"
+        return phrasing.describe_change(task, f"Changed. {phrasing.describe_task(task)}")
 
     async def list(self, arguments: ListTasks) -> str:
         """List the tasks of the user from all conversations, with status and next times."""
@@ -270,28 +268,29 @@ class _Tools:
     async def pause(self, arguments: TaskName) -> str:
         """Pause a task until it is resumed. A run in progress finishes."""
         task = await control.pause(self._deps, self._origin, arguments.task)
-        return f"Paused: {phrasing.task_name(task.work)}. Use task_resume to resume it."
+        name = phrasing.task_name(task.work)
+        return phrasing.describe_change(task, f"Paused: {name}. Use task_resume to resume it.")
 
     async def resume(self, arguments: TaskName) -> str:
         """Resume a paused task; its next time is computed from now."""
         task = await control.resume(self._deps, self._origin, arguments.task)
-        return f"Resumed. {phrasing.describe_task(task)}"
+        return phrasing.describe_change(task, f"Resumed. {phrasing.describe_task(task)}")
 
     async def cancel(self, arguments: CancelTask) -> str:
         """Cancel a task for good and archive it. Its history and the reason are kept."""
         task = await control.cancel_and_archive(
             self._deps, self._origin, arguments.task, reason=arguments.reason
         )
-        return f"Cancelled: {phrasing.task_name(task.work)}."
+        return phrasing.describe_change(task, f"Cancelled: {phrasing.task_name(task.work)}.")
 
     async def run_now(self, arguments: TaskName) -> str:
         """Run a task now, regardless of its schedule."""
         task = await control.run_now(self._deps, self._origin, arguments.task)
-        return f"Running now: {phrasing.task_name(task.work)}."
+        return phrasing.describe_change(task, f"Running now: {phrasing.task_name(task.work)}.")
 
     async def history(self, arguments: TaskHistory) -> str:
         """List the last runs of a task: time, status, result and tokens of each."""
         task, runs = await tasks.history(
-            self._deps, self._origin.user, arguments.task, limit=arguments.runs
+            self._deps, self._origin, arguments.task, limit=arguments.runs
         )
         return phrasing.describe_history(task, runs)

@@ -38,7 +38,7 @@ async def test_the_parent_is_told_at_once_with_the_request_and_the_whole_result(
 
     message, reply = house.messages(chat)
     title = f"find {long}"[:60]
-    assert (message.role, message.outside) == (MessageRole.SYSTEM, True)
+    assert (message.role, message.outside) == (MessageRole.SYSTEM, False)
     assert message.content.startswith(f"The job {title!r} has finished. Its request was: find xxx")
     assert message.content.endswith(f'\n\nFound {long}.\n\nResult: {{"it":"{long}"}}')
     assert (reply.content, reply.source) == ("I see.", Source.WORKER)

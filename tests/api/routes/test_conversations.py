@@ -175,6 +175,18 @@ async def test_work_is_paused_resumed_run_stopped_and_put_away(ask: Asker, stage
     assert (await ask.do("POST", f"{path}/reopen"))["status"] == "active"
 
 
+async def test_its_agent_starts_afresh(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    await stage.say(chat, "Hello?")
+    await stage.work()
+
+    fresh = await ask.do("POST", f"{PATH}/{chat.id}/fresh")
+
+    assert fresh["claude_session_id"] is None
+    assert stage.load(chat).session is None
+    assert stage.said(chat)[:2] == ["Hello?", "Hello."]
+
+
 async def test_it_is_renamed_and_told_of_differently(ask: Asker, stage: Stage) -> None:
     task = await stage.task(EVERY_HOUR)
     path = f"{PATH}/{task.id}"

@@ -1,4 +1,4 @@
-"""`backburner pause`, `resume`, `run-now` and `cancel`."""
+"""`backburner pause`, `resume`, `run-now`, `cancel` and `fresh`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +22,8 @@ def test_work_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk:
         lambda: [one for one in ask("runs", conversation_id) if one["kind"] == "background"]
     )
     shown = talk("runs", conversation_id, run["id"][:12])
+    wait_for(lambda: all(one["ended_at"] for one in ask("runs", conversation_id)))
+    fresh = talk("fresh", conversation_id)
     cancelled, again = talk("cancel", conversation_id[:20]), talk("cancel", conversation_id)
 
     title = ask("conversations", conversation_id)["title"]
@@ -30,6 +32,7 @@ def test_work_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk:
     assert resumed.out[0].startswith(f"Resumed: {title}, next run at ")
     assert ran.out == [f"Running now: {title}."]
     assert shown.out[0].split() == ["id", run["id"]]
+    assert fresh.out == [f"Starts afresh: {title}."]
     assert cancelled.out == [f"Cancelled: {title}."]
     assert again.code == 4
 

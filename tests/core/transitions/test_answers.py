@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from support.cases.transition_cases import (
     ASKS,
+    BRIEF,
     DAILY,
     HOUR,
     NINE,
@@ -18,7 +19,7 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core import transitions
-from backburner.core.conversation import EndedAs, MessageRole, Status
+from backburner.core.conversation import EndedAs, MessageRole, Session, Status, mark_brief
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
 from backburner.core.question import NewQuestion, Purpose, QuestionType
@@ -93,7 +94,9 @@ def test_a_question_stays_in_the_transcript_with_its_answer() -> None:
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
     question = waiting.questions[0]
     explicit = transitions.answer(waiting, question.id, "Blue.", now=NINE)
-    read = replace(waiting, outside_read=True)
+    step = transitions.finish(replace(working(), outside_read=True), RUN, ASKS, now=NINE)
+    # The question keeps its mark, also in a session that has none.
+    read = replace(step.conversation, outside_read=False)
     said = transitions.receive_message(read, "Blue.", message_id=make.MESSAGE, now=NINE)
 
     note = f"Question: {question.prompt}\nAnswer: Blue."
@@ -229,3 +232,16 @@ def test_a_proposal_whose_work_is_gone_can_still_be_approved() -> None:
     step = transitions.answer(waiting, waiting.questions[0].id, "yes", now=NOON)
 
     assert step.conversation.status is Status.ACTIVE
+
+
+def test_a_yes_makes_a_marked_brief_the_owners_and_leaves_a_session_marked() -> None:
+    task = transitions.propose(make.OTHER, make.USER, BRIEF, why="", now=NINE).conversation
+    marked = mark_brief(task, outside=True)
+    question = marked.questions[0]
+    talked = replace(marked, session=Session("claude", "s"))
+
+    approved = transitions.answer(marked, question.id, "yes", now=NINE).conversation
+    with_session = transitions.answer(talked, question.id, "yes", now=NINE).conversation
+
+    assert (approved.state.outside, approved.outside_read) == (frozenset(), False)
+    assert (with_session.state.outside, with_session.outside_read) == (frozenset(), True)

@@ -18,7 +18,7 @@ from backburner.core import transitions
 from backburner.core.conversation import Author, Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.notice import NoticeKind
 from backburner.core.run import ItemKind, RunKind
-from backburner.core.schedule import After, AfterCondition
+from backburner.core.schedule import After, AfterCondition, Event
 from backburner.core.transitions import FollowerEvent, Stops
 
 
@@ -35,11 +35,13 @@ def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() 
     task = replace(job, kind=Kind.TASK)
     answered = transitions.receive_report(parent, job, report)
     noted = transitions.receive_report(parent, task, report)
+    read = transitions.receive_report(parent, replace(task, outside_read=True), report)
 
     assert [(i.kind, i.run_kind) for i in answered.inbox] == [(ItemKind.JOB_RESULT, RunKind.REPLY)]
     assert answered.inbox[0].content["result"] == "Found it."
     assert noted.inbox == ()
-    assert [(m.content, m.outside) for m in noted.messages] == [("search: Found it.", True)]
+    assert [(m.content, m.outside) for m in noted.messages] == [("search: Found it.", False)]
+    assert [(m.content, m.outside) for m in read.messages] == [("search: Found it.", True)]
 
 
 def test_a_job_of_the_user_and_one_they_cancelled_are_stored_without_a_reply() -> None:
@@ -144,3 +146,12 @@ def test_one_time_work_that_waited_too_long_for_its_model_ends_in_error() -> Non
     assert step.report.failed
     assert all("overloaded" in notice.text for notice in step.notices)
     assert len(step.notices) == 1
+
+
+def test_only_our_own_events_are_no_outside_text() -> None:
+    waiting = make.conversation(status=Status.BACKGROUND, schedule=Event("mail", {}))
+    sent = transitions.receive_event(waiting, {"text": "Hi.", "outside": False})
+    own = transitions.receive_event(waiting, {"signal": "completed"}, outside=False)
+
+    assert [item.content for item in sent.inbox] == [{"text": "Hi."}]
+    assert [item.content for item in own.inbox] == [{"signal": "completed", "outside": False}]

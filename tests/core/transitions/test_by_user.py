@@ -13,8 +13,10 @@ from backburner.core import transitions
 from backburner.core.conversation import (
     Conversation,
     EndedAs,
+    Kind,
     MessageRole,
     PauseReason,
+    Session,
     Source,
     Status,
 )
@@ -22,6 +24,7 @@ from backburner.core.errors import BadRequest, BadSchedule, Conflict, TooLarge
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate, Interval, Scheduled
 from backburner.core.transitions import FollowerEvent, Step, Stops
+from backburner.core.transitions.by_user import STARTED_AFRESH
 
 
 def test_a_message_is_written_down_and_waits_for_its_reply() -> None:
@@ -298,3 +301,24 @@ def test_a_job_being_resumed_says_so_and_one_that_failed_says_something_else() -
     with pytest.raises(Conflict):
         transitions.follow_up(make.conversation(), "?", message_id=MESSAGE, now=NOON)
     assert concurrent.value.message != not_completed.value.message
+
+
+def test_a_follow_up_of_a_marked_session_is_marked() -> None:
+    job = make.conversation(kind=Kind.JOB, ended_as=EndedAs.COMPLETED, state=WORK)
+    step = transitions.follow_up(job, "More.", message_id=MESSAGE, now=NOON, outside=True)
+
+    assert [message.outside for message in step.messages] == [True]
+    assert [item.content["outside"] for item in step.inbox] == [True]
+
+
+def test_starting_afresh_forgets_the_session_and_marked_state() -> None:
+    state = replace(WORK, data={"mail": 1}, outside=frozenset({"data.mail"}))
+    read = make.conversation(
+        state=state, session=Session("claude", "s", tokens=1), outside_read=True
+    )
+    step = transitions.start_afresh(read, now=NOON)
+
+    fresh = step.conversation
+    assert (fresh.session, fresh.outside_read, fresh.fresh_at) == (None, False, NOON)
+    assert fresh.state == WORK
+    assert [message.content for message in step.messages] == [STARTED_AFRESH]

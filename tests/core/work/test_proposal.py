@@ -23,6 +23,7 @@ from backburner.core.work.proposal import (
     check_task_limit,
     needs_no_approval,
     proposal_question,
+    show_proposals,
     was_rejected_recently,
 )
 
@@ -208,3 +209,11 @@ def test_the_same_proposal_asks_the_same_question() -> None:
 def bound(conversation: Conversation) -> tuple[QuestionId, str]:
     asked = proposal.proposal_question(conversation, "It helps.", now=NOON)
     return asked.id, asked.binds_to["digest"]
+
+
+def test_a_reply_shows_the_proposals_that_it_made() -> None:
+    made = make.question(purpose=Purpose.PROPOSAL, asked_at=NOON)
+    older = replace(made, asked_at=NOON - timedelta(seconds=1))
+    asked = make.question(asked_at=NOON)
+
+    assert show_proposals([older, asked, made], since=NOON) == [made]

@@ -94,8 +94,8 @@ class ScriptedEngine:
         self._otherwise = otherwise or _answer
         self.requests: list[TurnRequest] = []
         self.results: list[ToolResult] = []
-        #: How long it says its sessions are.
-        self.tokens: int | None = None
+        #: How long it says its sessions are, or how it measures them.
+        self.tokens: int | Callable[[TurnRequest], int] | None = None
         #: Set once there is a request.
         self.began = asyncio.Event()
         #: How many turns are under way, and the most there ever were.
@@ -124,7 +124,8 @@ class ScriptedEngine:
         self, request: TurnRequest, gate: Gate, script: Iterable[Step] | Script
     ) -> AsyncGenerator[EngineEvent, None]:
         session = request.session_id or f"session-{len(self.requests)}"
-        yield SessionEntries(session, (f"asked: {request.prompt}",), self.tokens)
+        tokens = self.tokens(request) if callable(self.tokens) else self.tokens
+        yield SessionEntries(session, (f"asked: {request.prompt}",), tokens)
         said = ""
         offers = {offer.tool.name: offer for offer in request.tools}
         for step in script(request) if callable(script) else script:

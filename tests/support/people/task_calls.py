@@ -3,11 +3,13 @@
 from typing import Any
 
 from backburner.actions.origin import Origin
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.run import RunKind, Turn
+from backburner.core.transitions import NewMessage
 from backburner.ports import Claimer, ToolResult
 from backburner.runs.retrying_store import with_retries
 from backburner.store import tables
+from backburner.store.tx import Tx
 from backburner.tools.tasks import task_offers
 from support.doubles.engine import Call
 from support.people.tool_calls import ask
@@ -52,8 +54,17 @@ async def work_turn(stage: Stage, work: Conversation) -> Turn:
 
 def read_outside(stage: Stage, conversation: Conversation) -> None:
     """Let words of others have been read in a conversation."""
+    said = NewMessage(
+        role=MessageRole.SYSTEM, content="A mail.", source=Source.WORKER, outside=True
+    )
     change = tables.conversations.update().where(tables.conversations.c.id == conversation.id)
-    stage.database.run(lambda tx: tx.connection.execute(change.values(outside_read=True)))
+
+    def read(tx: Tx) -> None:
+        # A session that begins later is given it.
+        tx.messages.append(conversation.user_id, conversation.id, [said], run_id=None)
+        tx.connection.execute(change.values(outside_read=True))
+
+    stage.database.run(read)
 
 
 def all_tasks(stage: Stage) -> list[Conversation]:

@@ -15,6 +15,7 @@ from backburner.actions.deps import Limits
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation
 from backburner.core.schedule import Interval
+from backburner.core.work.summary import PARTS
 from backburner.ports import Engine
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
@@ -77,6 +78,8 @@ def look_and_count(heard: ModelRequest) -> Reply:
     """Look first; once there is a result, give an outcome that counts one more run."""
     if not heard.wants_outcome:
         return [Say("Hello.")]
+    if b"This session has become too long" in heard.raw:
+        return [GiveOutcome(dict.fromkeys(PARTS, "Count the runs."))]
     if not _has_looked(heard.body["messages"]):
         return [CallTool("look")]
     return [GiveOutcome({"complete": True, "state_update": {"count": counted(heard) + 1}})]

@@ -14,14 +14,14 @@ async def check_answer(deps: Deps, caller: Caller, question_id: QuestionId) -> N
 
     def work(tx: Tx) -> None:
         if tx.questions.purposes(caller.user, [question_id]) & CONSENT:
-            _check(tx, caller, tx.questions.conversation_of(caller.user, question_id))
+            check(tx, caller, tx.questions.conversation_of(caller.user, question_id))
 
     await deps.store.read(work)
 
 
 async def check_work(deps: Deps, caller: Caller, conversation_id: ConversationId) -> None:
     """Refuse a decision about proposed work, from a caller who may not consent to it."""
-    await deps.store.read(lambda tx: _check(tx, caller, conversation_id))
+    await deps.store.read(lambda tx: check(tx, caller, conversation_id))
 
 
 def check_scope(caller: Caller) -> None:
@@ -33,7 +33,8 @@ def check_scope(caller: Caller) -> None:
         )
 
 
-def _check(tx: Tx, caller: Caller, conversation_id: ConversationId) -> None:
+def check(tx: Tx, caller: Caller, conversation_id: ConversationId) -> None:
+    """Refuse a caller who may not consent to the work of a conversation."""
     check_scope(caller)
     if caller.is_direct:
         return

@@ -18,8 +18,10 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation, Destination, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId
+from backburner.core.question import Question
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.transitions import Step, Terms
+from backburner.core.transitions.change import Verb, WorkChange
 from backburner.core.work.agents import allow_both, check_tools
 from backburner.core.work.timeouts import check_timeout
 from backburner.ports import Tx
@@ -40,21 +42,22 @@ async def pause(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fals
         origin,
         work,
         lambda conversation, _: transitions.pause(conversation),
+        verb=Verb.PAUSE,
         task_only=task_only,
         is_done=lambda conversation: conversation.pause_reason is PauseReason.USER,
     )
 
 
 async def resume(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
-    """Resume work; an agent can do that only where a user can have asked for it."""
+    """Resume work; an agent proposes that where no user can have asked for it."""
     return await _change(
         deps,
         origin,
         work,
         lambda conversation, tx: transitions.resume(conversation, now=tx.now),
+        verb=Verb.RESUME,
         task_only=task_only,
         is_done=lambda conversation: conversation.status is Status.BACKGROUND,
-        needs_request="resumed",
     )
 
 
@@ -67,7 +70,7 @@ async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fa
         is_requested = any(item.kind is ItemKind.RUN_NOW for item in waiting)
         return Step(conversation=conversation) if is_requested else step
 
-    return await _change(deps, origin, work, transition, task_only=task_only)
+    return await _change(deps, origin, work, transition, verb=Verb.RUN_NOW, task_only=task_only)
 
 
 async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) -> WorkReport:
@@ -89,7 +92,6 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
         moved = conversation
         if changes.model is not None:
             moved = transitions.with_model(conversation, deps.routes, changes.model.profile)
-            forget_session(tx, conversation, moved)
         step = transitions.edit_terms(
             conversation, terms, now=tx.now, schedule=schedule, moved=moved
         )
@@ -98,7 +100,7 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
         check_destinations(deps, step.conversation.reports_to, known=conversation.reports_to)
         return step
 
-    return await _change(deps, origin, work, transition, task_only=True, needs_request="changed")
+    return await _change(deps, origin, work, transition, verb=Verb.UPDATE, task_only=True)
 
 
 async def cancel(deps: Deps, origin: Origin, work: str) -> WorkReport:
@@ -108,7 +110,7 @@ async def cancel(deps: Deps, origin: Origin, work: str) -> WorkReport:
         running = steps.is_running(tx, conversation)
         return transitions.cancel(conversation, now=tx.now, running=running)
 
-    return await _change(deps, origin, work, transition)
+    return await _change(deps, origin, work, transition, verb=Verb.CANCEL)
 
 
 async def cancel_and_archive(
@@ -134,6 +136,7 @@ async def cancel_and_archive(
         origin,
         work,
         transition,
+        verb=Verb.CANCEL,
         task_only=True,
         is_done=lambda conversation: conversation.status is Status.ARCHIVED,
     )
@@ -157,16 +160,15 @@ async def _change(
     work: str,
     transition: Change,
     *,
+    verb: Verb,
     task_only: bool = False,
     is_done: Callable[[Conversation], bool] = lambda _: False,
-    needs_request: str = "",
 ) -> WorkReport:
-    """Apply a transition under the limit on active tasks.
+    """Apply a transition under the limit on active tasks, or propose it to the owner.
 
-    `is_done` recognises an earlier attempt that was committed although its result was lost;
-    `needs_request` names a change that an agent may make only where a user can have asked for it.
+    `is_done` recognises an earlier attempt that was committed although its result was lost.
     """
-    attempts = list[ConversationId]()
+    attempts, proposed = list[ConversationId](), list[Question]()
 
     def apply(tx: Tx) -> WorkReport:
         # Locked first, so that two concurrent calls cannot both take the last free place.
@@ -179,10 +181,15 @@ async def _change(
         if attempts and is_done(conversation):
             return create.report(tx, conversation)
         attempts.append(conversation_id)
-        if here is not None:
-            _check_reach(origin, here, conversation, needs_request)
+        needs_yes = here is not None and _needs_yes(origin, here, conversation, verb)
         step = transition(conversation, tx)
+        if here is not None and needs_yes:
+            if not proposed or not tx.questions.exists(origin.user, proposed[0].id):
+                wanted = _describe_change(conversation, step.conversation, verb)
+                proposed[:] = [create.propose_change(tx, origin, here, conversation, wanted)]
+            return replace(create.report(tx, conversation), proposed=proposed[0])
         active_limit.check(deps, tx, step.conversation, before=conversation)
+        forget_session(tx, conversation, step.conversation)
         steps.save(tx, step)
         return create.report(tx, step.conversation)
 
@@ -195,25 +202,29 @@ def _find(tx: Tx, origin: Origin, work: str) -> ConversationId:
     return lookup.find(tx, origin.user, work, here=origin.conversation).id
 
 
-def _check_reach(
-    origin: Origin, here: Conversation, conversation: Conversation, needs_request: str
-) -> None:
-    """Refuse a change that no user can have asked for, except to a task of this conversation."""
+def _describe_change(before: Conversation, after: Conversation, verb: Verb) -> WorkChange:
+    if verb is not Verb.UPDATE:
+        return WorkChange(work_id=before.id, verb=verb)
+    schedule = None if after.schedule == before.schedule else after.schedule
+    return WorkChange(
+        work_id=before.id,
+        verb=verb,
+        terms=Terms.of(after),
+        schedule=schedule,
+        has_model=after.requested_profile != before.requested_profile,
+        profile=after.requested_profile,
+    )
+
+
+def _needs_yes(origin: Origin, here: Conversation, work: Conversation, verb: Verb) -> bool:
+    """Check for a change that no user can have asked for, unless it only slows a task of here."""
     if origin.may_start(here):
-        return
-    if needs_request:
-        raise Conflict(
-            f"Refused: tasks are {needs_request} only where the user asks for it. This is a"
-            " background run, or has read outside text that may have suggested it.",
-            hint="Tell the user, who can do it; or propose a new task with task_propose.",
-        )
-    if conversation.id == here.id:
+        return False
+    if verb in (Verb.UPDATE, Verb.RESUME):
+        return True
+    is_background = origin.turn is not None and origin.turn.kind is RunKind.BACKGROUND
+    if work.id == here.id and is_background:
         raise Conflict(
             "A run cannot control the work it belongs to.", hint="End it with complete and final."
         )
-    if conversation.parent_id != here.id:
-        raise Conflict(
-            f"Refused: {conversation.title!r} is not a task of this conversation. This is a"
-            " background run, or has read outside text that may have suggested it.",
-            hint="Tell the user, who can do it.",
-        )
+    return work.parent_id != here.id

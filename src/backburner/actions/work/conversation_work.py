@@ -11,13 +11,21 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import transitions
-from backburner.core.conversation import MAX_TITLE_CHARS, Conversation, Notify, State, make_title
+from backburner.core.conversation import (
+    CONTEXT_MARK,
+    MAX_TITLE_CHARS,
+    Conversation,
+    Notify,
+    State,
+    make_title,
+)
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.run import RunKind, Turn
 from backburner.core.schedule import Schedule
 from backburner.core.schedule.phrases import parse_schedule
-from backburner.core.transitions import Brief
+from backburner.core.transitions import Brief, Terms
+from backburner.core.transitions.change import Verb, WorkChange
 from backburner.core.validation import check_text
 from backburner.core.work import lookup
 from backburner.ports import Tx
@@ -70,13 +78,7 @@ async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -
 
     def work(tx: Tx) -> WorkReport:
         zone = tx.users.lock(turn.user_id).zone
-        if not Origin.of(turn).may_start(tx.turns.hold(turn)):
-            raise Conflict(
-                "Refused: this is a background run, or has read outside text that may have"
-                " suggested the change.",
-                hint="Schedule it anew, without `change`: the owner is asked to approve it."
-                " Stop the old work with stop_work.",
-            )
+        here, origin = tx.turns.hold(turn), Origin.of(turn)
         before = tx.conversations.lock(turn.user_id, _find_one(name, _load(tx, turn)).id)
         schedule = parse_schedule(request.when, zone=zone, now=tx.now)
         state = before.state
@@ -85,6 +87,15 @@ async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -
         step = transitions.set_schedule(
             _with_notify(before, request), schedule, now=tx.now, state=state
         )
+        if not origin.may_start(here):
+            wanted = WorkChange(
+                work_id=before.id,
+                verb=Verb.UPDATE,
+                terms=Terms.of(step.conversation),
+                schedule=schedule,
+            )
+            question = create.propose_change(tx, origin, here, before, wanted)
+            return replace(create.report(tx, before), proposed=question)
         active_limit.check(deps, tx, step.conversation, before=before)
         save(tx, step)
         return create.report(tx, step.conversation)
@@ -109,7 +120,13 @@ async def stop(deps: Deps, turn: Turn, name: str) -> Sequence[Conversation]:
 
 
 async def list_work(deps: Deps, turn: Turn) -> WorkList:
-    return await deps.store.read(lambda tx: _load(tx, turn))
+    def work(tx: Tx) -> WorkList:
+        works = _load(tx, turn)
+        if any(_is_outside(child) for child in works.children):
+            Origin.of(turn).mark_outside_text(tx, deps)
+        return works
+
+    return await deps.store.transact(work)
 
 
 def _find_committed(
@@ -184,6 +201,12 @@ def _load(tx: Tx, turn: Turn) -> WorkList:
         zone=tx.users.load(turn.user_id).zone,
         now=tx.now,
     )
+
+
+def _is_outside(work: Conversation) -> bool:
+    """Check whether the prompt or the question of work may be outside text."""
+    asks = any(question.outside for question in work.questions)
+    return asks or CONTEXT_MARK in work.state.outside
 
 
 def _find(name: str, works: WorkList) -> Sequence[Conversation]:

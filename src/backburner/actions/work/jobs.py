@@ -16,7 +16,14 @@ from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.actions.work import folders
 from backburner.core import routing, transitions
-from backburner.core.conversation import Author, Conversation, Notify, common_uses, make_title
+from backburner.core.conversation import (
+    Author,
+    Conversation,
+    Notify,
+    common_uses,
+    make_title,
+    mark_brief,
+)
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
@@ -116,7 +123,7 @@ async def start(
                 brief = replace(brief, created_by=Author.USER, notify=here.notify)
             step = transitions.start_job(job_id, here.user_id, brief, now=tx.now)
             # Outside text that was read here may have suggested the prompt.
-            job = replace(step.conversation, outside_read=here.outside_read)
+            job = mark_brief(step.conversation, outside=here.outside_read)
             job = routing.assign(job, deps.routes)
             tx.conversations.add(replace(step, conversation=job))
             started.append(_view(job))
@@ -150,9 +157,10 @@ async def list_jobs(
     def work(tx: Tx) -> JobSelection:
         found, unknown = find(tx, origin, ids, batch)
         shown = [job for job in views(tx, origin.user, found) if status in (None, job.status)]
+        _mark_session(tx, deps, origin, shown)
         return JobSelection(jobs=shown, unknown=unknown)
 
-    return await deps.store.read(work)
+    return await deps.store.transact(work)
 
 
 async def fetch(
@@ -161,7 +169,9 @@ async def fetch(
     """Fetch jobs by id or batch, and mark available results as retrieved."""
     if not any(prefix.strip() for prefix in ids) and not batch:
         raise BadRequest("No job is named.", hint="Give its id, or a batch.")
-    return await deps.store.transact(lambda tx: retrieve(tx, origin, *find(tx, origin, ids, batch)))
+    return await deps.store.transact(
+        lambda tx: retrieve(tx, deps, origin, *find(tx, origin, ids, batch))
+    )
 
 
 async def have_settled(
@@ -185,12 +195,22 @@ def retrieve_awaited(
 
 
 def retrieve(
-    tx: Tx, origin: Origin, conversations: Sequence[Conversation], unknown: Sequence[str]
+    tx: Tx,
+    deps: Deps,
+    origin: Origin,
+    conversations: Sequence[Conversation],
+    unknown: Sequence[str],
 ) -> JobSelection:
     shown = _mark_retrieved(tx, origin.user, conversations)
+    _mark_session(tx, deps, origin, shown)
     ended = [job.id for job in shown if job.retrieved_at is not None]
     items = result_items(tx, origin.user, origin.conversation, ended)
     return JobSelection(jobs=shown, unknown=unknown, items=tuple(item.id for item in items))
+
+
+def _mark_session(tx: Tx, deps: Deps, origin: Origin, shown: Sequence[JobView]) -> None:
+    if any(job.outside for job in shown):
+        origin.mark_outside_text(tx, deps)
 
 
 def _mark_retrieved(
@@ -212,10 +232,12 @@ async def resume(deps: Deps, origin: Origin, reference: str, message: str) -> Jo
     def work(tx: Tx) -> JobView:
         job = tx.conversations.lock(origin.user, _find_one(tx, origin, reference).id)
         # Parents are locked after their children, as when a child reports.
-        origin.hold(tx)
+        outside = origin.hold(tx).outside_read
         if _is_stored(tx, job, message_id):
             return _view(job)
-        step = transitions.follow_up(job, message, message_id=message_id, now=tx.now)
+        step = transitions.follow_up(
+            job, message, message_id=message_id, now=tx.now, outside=outside
+        )
         check_session(deps, tx, job)
         save(tx, step)
         return _view(step.conversation)

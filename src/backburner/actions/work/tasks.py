@@ -20,6 +20,7 @@ from backburner.core.conversation import (
     Notify,
     OnRepeatedFailure,
     common_uses,
+    may_contain_outside_text,
 )
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
@@ -137,15 +138,21 @@ async def runs(
 
 
 async def history(
-    deps: Deps, user: UserId, name: str, *, limit: int
+    deps: Deps, origin: Origin, name: str, *, limit: int
 ) -> tuple[Conversation, Sequence[Run]]:
-    """Find a task by name, and list its last runs, newest first."""
+    """Find a task by name, and list its last runs, newest first.
+
+    Runs that had read outside text mark the session that reads their results.
+    """
 
     def work(tx: Tx) -> tuple[Conversation, Sequence[Run]]:
-        task = lookup.find(tx, user, name)
-        return task, tx.browse.runs(user, task.id, None, limit=limit)
+        task = lookup.find(tx, origin.user, name)
+        runs = tx.browse.runs(origin.user, task.id, None, limit=limit)
+        if any(run.outside for run in runs):
+            origin.mark_outside_text(tx, deps)
+        return task, runs
 
-    return await deps.store.read(work)
+    return await deps.store.transact(work)
 
 
 async def approve(
@@ -238,4 +245,5 @@ def _refuse_same_name(tx: Tx, user: UserId, name: str) -> None:
 
 def _is_unvetted(conversation: Conversation) -> bool:
     """Check for an open proposal whose text may be outside text."""
-    return conversation.outside_read and task_status(conversation) is TaskStatus.PROPOSED
+    is_proposed = task_status(conversation) is TaskStatus.PROPOSED
+    return is_proposed and may_contain_outside_text(conversation)

@@ -54,7 +54,7 @@ async def fetch_or_wait(
     def work(tx: Tx) -> JobSelection | JobWait:
         known, unknown = jobs.find(tx, origin, ids, batch)
         if jobs.are_settled(known):
-            return jobs.retrieve(tx, origin, known, unknown)
+            return jobs.retrieve(tx, deps, origin, known, unknown)
         return JobWait(tuple(job.id for job in known), limit)
 
     return await deps.store.transact(work)

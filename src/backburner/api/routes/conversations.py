@@ -21,6 +21,7 @@ from backburner.api.schemas.conversation import (
     ConversationOut,
     ConversationSummaryOut,
     NewConversationBody,
+    SessionSummaryOut,
 )
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Kind, OnRepeatedFailure, Status
@@ -206,6 +207,39 @@ async def archive_conversation(
 ) -> ConversationOut:
     """Archive it. Its background work is stopped."""
     await conversations.archive(deps, caller.user, conversation_id)
+    return await load_conversation(deps, caller, conversation_id)
+
+
+@router.get("/{conversation_id}/summary", summary="Get its summary")
+async def get_summary(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader
+) -> SessionSummaryOut:
+    """Get the summary that the agent wrote when its session became too long."""
+    summary = await conversations.show_summary(deps, caller.user, conversation_id)
+    return SessionSummaryOut.of(summary)
+
+
+@router.delete("/{conversation_id}/summary", summary="Delete its summary", status_code=204)
+async def delete_summary(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> None:
+    """Delete the summary. The next session starts from the last messages alone."""
+    await conversations.delete_summary(deps, caller.user, conversation_id)
+
+
+@router.post(
+    "/{conversation_id}/fresh", summary="Start afresh", responses=error_responses(409, 429)
+)
+async def start_afresh(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> ConversationOut:
+    """Let the agent start afresh, without outside text.
+
+    The next run begins a new session. It gets the messages and the parts of the state that no
+    outside text can have reached. You still see all messages; marked parts of the state are
+    removed.
+    """
+    await conversations.start_afresh(deps, caller.user, conversation_id)
     return await load_conversation(deps, caller, conversation_id)
 
 

@@ -23,7 +23,7 @@ from backburner.api.schemas.conversation import ConversationOut
 from backburner.api.schemas.message import MessageOut, NewMessageBody
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Message
-from backburner.core.ids import ConversationId, RunId
+from backburner.core.ids import ConversationId, QuestionId, RunId
 from backburner.core.run import RunStatus
 from backburner.live.subscriber import ReplyFollower
 from backburner.ports import Reply, ReplyDraft
@@ -71,7 +71,8 @@ async def send_message(
 ) -> Any:
     """Store a message. The response does not wait for the reply.
 
-    A message that matches the pending question answers it.
+    A message that matches the pending question answers it. A yes or no decides the proposal that
+    `answers` names, or the one shown last, if the credential may consent.
 
     With `Accept: text/event-stream` the response is the reply as it is written. `message` is the
     stored message. `delta` is a piece of the reply: its `text` replaces everything from offset `at`
@@ -85,7 +86,15 @@ async def send_message(
     follower = streams and opened.enter_context(
         get_feed(request).follow_reply(caller.user, caller.credential, conversation_id)
     )
-    sent = await chat.send(deps, caller.user, conversation_id, body.content, profile=body.profile)
+    sent = await chat.send(
+        deps,
+        caller.user,
+        conversation_id,
+        body.content,
+        profile=body.profile,
+        by=caller,
+        answers=None if body.answers is None else QuestionId(body.answers),
+    )
     if follower:
         events = _stream_reply(request, caller, follower, sent)
         return sse.EventStreamResponse(events, held=held)

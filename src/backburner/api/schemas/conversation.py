@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
@@ -33,6 +33,7 @@ from backburner.core.conversation import (
 from backburner.core.errors import BadRequest
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
+from backburner.core.work.summary import Summary
 from backburner.core.work.timeouts import MAX_TIMEOUT, MIN_TIMEOUT
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
 from backburner.ports import Children, ConversationRow
@@ -168,6 +169,33 @@ class ConversationChangesBody(RequestBody):
 class AgentSessionOut(BaseModel):
     engine: str = Field(description="The profile that the session belongs to.")
     id: str
+
+
+class CopiedMessageOut(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    text: str
+
+
+class SessionSummaryOut(BaseModel):
+    model_config = example(
+        text="Goal: Watch CI on main.\nNext step: Look at the last build.",
+        messages=[{"id": "m_0123456789abcdefghjkmnpqrs", "text": "Never restart a build."}],
+        outside=False,
+        created_at="2026-11-16T12:00:00Z",
+    )
+
+    text: str = Field(description="The summary, as the agent wrote it.")
+    messages: Sequence[CopiedMessageOut] = Field(
+        description="Messages of yours that still bind, word by word."
+    )
+    outside: bool = Field(description="The text may contain outside text.")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, summary: Summary) -> Self:
+        return cls.model_validate(summary, from_attributes=True)
 
 
 class TaskViewOut(BaseModel):

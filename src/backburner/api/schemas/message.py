@@ -17,6 +17,11 @@ class NewMessageBody(RequestBody):
     profile: str | None = Field(
         default=None, description="The profile of this reply; null: that of the conversation."
     )
+    answers: str | None = Field(
+        default=None,
+        description="The question that it answers. Without it, yes or no decides a proposal only"
+        " if that was shown last in the conversation and is the only open question.",
+    )
 
 
 class MessageOut(BaseModel):
@@ -29,6 +34,7 @@ class MessageOut(BaseModel):
         created_at="2026-11-16T12:00:00Z",
         run_id=None,
         outside=False,
+        shows=None,
     )
 
     id: str
@@ -38,7 +44,8 @@ class MessageOut(BaseModel):
     source: Source = Field(description="Whether it comes from the chat or from the worker.")
     created_at: datetime
     run_id: str | None = Field(description="The run that wrote it.")
-    outside: bool = Field(description="The message is outside text.")
+    outside: bool = Field(description="The message may contain outside text.")
+    shows: str | None = Field(description="The question that it shows.")
 
     @classmethod
     def of(cls, message: Message) -> Self:

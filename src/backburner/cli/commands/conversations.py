@@ -1,4 +1,4 @@
-"""`backburner conversations` and `runs`."""
+"""`backburner conversations`, `summary` and `runs`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +15,7 @@ from backburner.cli.output import (
     print_fields,
     print_items,
     print_json,
+    print_result,
     print_table,
     printable,
     short_id,
@@ -141,6 +142,32 @@ def describe_status(conversation: Any) -> str:
     if conversation["pause_reason"] and conversation["status"] == "active":
         return f"paused ({conversation['pause_reason']})"
     return str(conversation["status"])
+
+
+@click.command("summary")
+@click.argument("conversation")
+@click.option("--delete", "deletes", is_flag=True, help="Delete the summary.")
+@json_option
+@with_server
+def summary(server: Server, *, conversation: str, deletes: bool, as_json: bool) -> None:
+    """Show or delete the summary of a long conversation.
+
+    The agent writes it when its session becomes too long, and starts the next one from it.
+    CONVERSATION is a title, an id, or the start of an id.
+    """
+    conversation_id = id_prefix.find_conversation(server, conversation)
+    path = f"/api/conversations/{conversation_id}/summary"
+    if deletes:
+        server.delete(path)
+        print_result({"conversation_id": conversation_id}, "Summary deleted.", as_json=as_json)
+        return
+    found = server.get(path)
+    if as_json:
+        print_json(found)
+        return
+    click.echo(printable(found["text"]))
+    for message in found["messages"]:
+        click.echo(f"\nuser, {short_id(message['id'])}\n{printable(message['text'])}")
 
 
 @click.command("runs")

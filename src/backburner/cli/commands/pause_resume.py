@@ -1,4 +1,4 @@
-"""`backburner pause`, `resume`, `run-now` and `cancel`: control background work."""
+"""`backburner pause`, `resume`, `run-now`, `cancel` and `fresh`: control conversations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -89,4 +89,5 @@ def _resumed(conversation: Any) -> str:
 pause = _one_or_all("pause", lambda changed: f"Paused: {changed['title']}.", paused=True)
 resume = _one_or_all("resume", _resumed, paused=False)
 run_now = _one("run-now", lambda changed: f"Running now: {changed['title']}.")
+fresh = _one("fresh", lambda changed: f"Starts afresh: {changed['title']}.")
 cancel = _one("cancel", lambda changed: f"Cancelled: {changed['title']}.")

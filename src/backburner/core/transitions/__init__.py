@@ -37,6 +37,7 @@ from backburner.core.transitions.by_user import (
     resume,
     run_now,
     set_schedule,
+    start_afresh,
 )
 from backburner.core.transitions.create import (
     TEST_RUN_BATCH,
@@ -123,6 +124,7 @@ __all__ = [
     "set_clock_back",
     "set_schedule",
     "skip_discovery_slot",
+    "start_afresh",
     "start_chat",
     "start_discovery",
     "start_job",

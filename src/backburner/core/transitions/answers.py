@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from backburner.core import schedule, tool_policy
-from backburner.core.conversation import Conversation, EndedAs, Status
+from backburner.core.conversation import CONTEXT_MARK, Conversation, EndedAs, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
 from backburner.core.question import (
@@ -67,16 +67,16 @@ def _apply(
         step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, accepted, now=now)
-    messages = (*record(conversation, question, note), *step.messages)
+    messages = (*record(question, note), *step.messages)
     return replace(step, answered=((question.id, accepted),), messages=messages)
 
 
-def record(conversation: Conversation, question: Question, note: str) -> tuple[NewMessage, ...]:
+def record(question: Question, note: str) -> tuple[NewMessage, ...]:
     """Keep the end of a question in the transcript; a proposal becomes the work itself."""
     if question.purpose is Purpose.PROPOSAL:
         return ()
     # The agent wrote the question, perhaps after it read outside text.
-    return (replace(system_message(note), outside=conversation.outside_read),)
+    return (replace(system_message(note), outside=question.outside),)
 
 
 def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime) -> Step:
@@ -116,6 +116,7 @@ def _resume_with_answer(
             "prompt": question.prompt,
             "answer": accepted,
             "binds_to": dict(question.binds_to),
+            "outside": question.outside,
         },
     )
     step = _continue_work(conversation, question, now=now)
@@ -154,6 +155,11 @@ def _decide_proposal(
     conversation: Conversation, question: Question, accepted: str, *, now: datetime
 ) -> Step:
     closed = close_question(replace(conversation, pause_reason=None), question)
+    # Who approves it makes it their own words.
+    marks = closed.state.outside - {CONTEXT_MARK}
+    closed = replace(closed, state=replace(closed.state, outside=marks))
+    if closed.session is None:
+        closed = replace(closed, outside_read=False)
     if accepted == NO:
         dismissed = end_work(closed, EndedAs.DISMISSED, now=now)
         return Step(
@@ -169,6 +175,14 @@ def _decide_proposal(
     if approved is not None:
         started = replace(started, next_run_at=schedule.first_run_at(approved, now=now))
     return Step(conversation=started, messages=(system_message("Approved. The work starts."),))
+
+
+def _decide_change(
+    conversation: Conversation, question: Question, accepted: str, *, now: datetime
+) -> Step:
+    # The work that changes may be another conversation: the caller changes it.
+    del accepted
+    return _continue_work(conversation, question, now=now)
 
 
 def _decide_allowance(
@@ -199,5 +213,6 @@ _EFFECTS: dict[Purpose, Callable[..., Step]] = {
     Purpose.FAILURE: _decide_failure,
     Purpose.RECONNECT: _decide_failure,
     Purpose.PROPOSAL: _decide_proposal,
+    Purpose.CHANGE: _decide_change,
     Purpose.ALLOWANCE: _decide_allowance,
 }

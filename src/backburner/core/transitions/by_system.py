@@ -15,6 +15,7 @@ from backburner.core.conversation import (
     PauseReason,
     Source,
     Status,
+    may_contain_outside_text,
 )
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
@@ -31,12 +32,20 @@ from backburner.core.transitions.shared_changes import (
 from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step, Stops
 
 
-def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Step:
-    """Put an event into the inbox; an open question is answered first."""
+def receive_event(
+    conversation: Conversation, content: Mapping[str, Any], *, outside: bool = True
+) -> Step:
+    """Put an event into the inbox; an open question is answered first.
+
+    `outside`: others wrote it.
+    """
     refuse_archived(conversation)
     if conversation.status is Status.ACTIVE or conversation.schedule is None:
         raise Conflict("This conversation does not wait for events.", hint="Resume it first.")
-    item = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND, content=dict(content))
+    # Only we say that an event is in our own words.
+    told = {name: value for name, value in content.items() if name != "outside"}
+    content = told if outside else {**told, "outside": False}
+    item = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND, content=content)
     return Step(conversation=conversation, inbox=(item,))
 
 
@@ -50,13 +59,16 @@ def receive_report(
     """Receive a child's report: that of a job which an agent started is answered.
 
     All others are only stored as a message. `awaited_by` is the kind of the run that waits for the
-    job and gets the result.
+    job and gets the result. It is outside text if the session that reports had read some.
     """
+    outside = may_contain_outside_text(child)
     is_job = child.kind is Kind.JOB and not is_test_run(child)
     is_news = child.created_by is Author.AGENT and not report.cancelled
     is_answered = is_job and (is_news or awaited_by is not None)
     text = _result(child, report) if is_job else f"{child.title}: {report.text}"
-    message = NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=True)
+    message = NewMessage(
+        role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=outside
+    )
     archived = conversation.status is Status.ARCHIVED
     if not is_answered or archived or conversation.keeps_only:
         return Step(conversation=conversation, messages=(message,))
@@ -70,6 +82,7 @@ def receive_report(
             "result": report.text,
             "failed": report.failed,
             "cancelled": report.cancelled,
+            "outside": outside,
         },
     )
     return Step(conversation=conversation, messages=(message,), inbox=(item,))
@@ -96,14 +109,14 @@ def apply_follower_event(conversation: Conversation, signal: FollowerEvent) -> S
         # This is the last event. The new revision keeps a run in progress from ending the work.
         revision = conversation.schedule_revision + 1
         last = replace(conversation, schedule=replace(after, once=True), schedule_revision=revision)
-        return receive_event(last, {"source": "after", "signal": signal.value})
+        return receive_event(last, {"source": "after", "signal": signal.value}, outside=False)
     if signal in (FollowerEvent.GONE, FollowerEvent.STOPPED):
         paused = pause_work(conversation, PauseReason.USER)
         text = "The work is paused: the work it was scheduled after no longer exists."
         return replace(report_stop(paused, text), drops_queued=True)
     if signal is FollowerEvent.ENDED and after.on is AfterCondition.SUCCESS:
         return Step(conversation=conversation)
-    return receive_event(conversation, {"source": "after", "signal": signal.value})
+    return receive_event(conversation, {"source": "after", "signal": signal.value}, outside=False)
 
 
 def pause_for_allowance(conversation: Conversation) -> Step:

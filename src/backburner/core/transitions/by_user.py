@@ -16,6 +16,7 @@ from backburner.core.conversation import (
     State,
     Status,
     check_state,
+    drop_outside,
     make_title,
 )
 from backburner.core.errors import BadRequest, Conflict
@@ -45,6 +46,10 @@ from backburner.core.validation import (
     normalize_title,
 )
 from backburner.core.work import views
+
+STARTED_AFRESH = (
+    "Started afresh: the agent continues without text that may come from others. You still see it."
+)
 
 
 def receive_message(
@@ -101,7 +106,21 @@ def set_schedule(
     )
     if is_proposal(conversation):
         return create.repropose(changed, now=now)
-    return Step(conversation=changed, drops_queued=True)
+    is_other_work = not is_new and state.context != conversation.state.context
+    return Step(conversation=changed, drops_queued=True, ends_all_grants=is_other_work)
+
+
+def start_afresh(conversation: Conversation, *, now: datetime) -> Step:
+    """Forget the agent's session, and leave out everything that may be outside text."""
+    refuse_archived(conversation)
+    fresh = replace(
+        conversation,
+        session=None,
+        outside_read=False,
+        fresh_at=now,
+        state=drop_outside(conversation.state),
+    )
+    return Step(conversation=fresh, messages=(system_message(STARTED_AFRESH),))
 
 
 def rename(conversation: Conversation, title: str) -> Step:
@@ -224,9 +243,17 @@ def reopen(conversation: Conversation) -> Step:
 
 
 def follow_up(
-    conversation: Conversation, text: str, *, message_id: MessageId, now: datetime
+    conversation: Conversation,
+    text: str,
+    *,
+    message_id: MessageId,
+    now: datetime,
+    outside: bool = False,
 ) -> Step:
-    """Give a completed job a follow-up, in the same agent session."""
+    """Give a completed job a follow-up, in the same agent session.
+
+    `outside`: the session that wrote it had read outside text.
+    """
     if conversation.kind is not Kind.JOB:
         raise Conflict("Only a job can be resumed with a follow-up.")
     if conversation.resuming:
@@ -251,8 +278,16 @@ def follow_up(
         resuming=True,
         resume_count=conversation.resume_count + 1,
     )
-    message = NewMessage(role=MessageRole.USER, content=text, source=Source.WORKER, id=message_id)
+    message = NewMessage(
+        role=MessageRole.USER,
+        content=text,
+        source=Source.WORKER,
+        id=message_id,
+        outside=outside,
+    )
     item = _message_item(text, message_id, RunKind.BACKGROUND)
+    if outside:
+        item = replace(item, content={**item.content, "outside": True})
     return Step(conversation=resumed, messages=(message,), inbox=(item,))
 
 
@@ -274,5 +309,5 @@ def _withdrawal_notes(conversation: Conversation) -> tuple[NewMessage, ...]:
     return tuple(
         message
         for question in conversation.questions
-        for message in answers.record(conversation, question, withdrawal_note(question.prompt))
+        for message in answers.record(question, withdrawal_note(question.prompt))
     )

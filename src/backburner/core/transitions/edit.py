@@ -83,8 +83,12 @@ def edit_terms(
     )
     check_state(edited.state)
     if schedule is not None:
-        return by_user.set_schedule(edited, schedule, now=now)
-    return apply_change(conversation, edited, now=now)
+        step = by_user.set_schedule(edited, schedule, now=now)
+    else:
+        step = apply_change(conversation, edited, now=now)
+    before = Terms.of(conversation)
+    is_other_work = (terms.prompt, terms.tools) != (before.prompt, before.tools)
+    return replace(step, ends_all_grants=is_other_work)
 
 
 def apply_change(before: Conversation, after: Conversation, *, now: datetime) -> Step:

@@ -109,7 +109,12 @@ def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datet
     if conversation.status is Status.ARCHIVED:
         return Step(conversation=conversation, messages=messages)
     try:
-        state = advance_state(conversation.state, outcome.state_update, outcome.next_step)
+        state = advance_state(
+            conversation.state,
+            outcome.state_update,
+            outcome.next_step,
+            outside=conversation.outside_read,
+        )
     except TooLarge as error:
         failure = Failure(FailureKind.INCOMPLETE, str(error))
         return fail(conversation, run, failure, now=now)

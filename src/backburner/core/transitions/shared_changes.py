@@ -90,6 +90,7 @@ def open_question(
     conversation: Conversation, question: Question, *, message: str | None = None
 ) -> Step:
     """Ask the user one more question and wait for the answer; `message` goes with the notice."""
+    question = replace(question, outside=question.outside or conversation.outside_read)
     waiting = replace(
         conversation,
         status=Status.WAITING_INPUT,

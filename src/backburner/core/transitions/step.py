@@ -37,6 +37,8 @@ class NewMessage:
     #: Set if something refers to the message; else it gets an id when it is stored.
     id: MessageId | None = None
     outside: bool = False
+    #: The question that it shows in our own words.
+    shows: QuestionId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class Step:
     grants: tuple[Grant, ...] = ()
     #: The work that single-use grants were given for has ended.
     ends_grants: tuple[GrantId, ...] = ()
+    #: The work is not what its grants were given for: all of them end.
+    ends_all_grants: bool = False
     inbox: tuple[NewItem, ...] = ()
     skipped: tuple[SkippedSlots, ...] = ()
     stops: Stops = Stops.NOTHING

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from backburner.core.conversation import Conversation, Kind, Status
+from backburner.core.conversation import Conversation, Kind, Status, may_contain_outside_text
 from backburner.core.prompt import quote_outside, truncate
 from backburner.core.run import RunStatus
 from backburner.core.schedule.describe import describe_times, join_times
@@ -57,7 +57,7 @@ def has_own_work(conversation: Conversation) -> bool:
 
 def has_outside_text(facts: WorkFacts) -> bool:
     """Return whether a child may repeat what others wrote."""
-    return any(child.conversation.outside_read for child in facts.children)
+    return any(may_contain_outside_text(child.conversation) for child in facts.children)
 
 
 def describe_facts(facts: WorkFacts, *, zone: str) -> str:

@@ -50,6 +50,15 @@ class RejectedProposal:
     rejected_at: datetime
 
 
+def show_proposals(opened: Sequence[Question], *, since: datetime) -> Sequence[Question]:
+    """Select the proposals that a reply which began then has made."""
+    return [
+        question
+        for question in opened
+        if question.purpose in (Purpose.PROPOSAL, Purpose.CHANGE) and question.asked_at >= since
+    ]
+
+
 def was_rejected_recently(
     title: str, prompt: str, rejected: Iterable[RejectedProposal], *, now: datetime
 ) -> bool:

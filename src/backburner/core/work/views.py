@@ -7,7 +7,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
+from backburner.core.conversation import (
+    Conversation,
+    EndedAs,
+    Kind,
+    PauseReason,
+    Status,
+    may_contain_outside_text,
+)
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
 from backburner.core.run import Progress
@@ -102,6 +109,8 @@ class JobView:
     updated_at: datetime
     #: Its run in progress.
     running: RunActivity | None
+    #: Its texts may contain outside text.
+    outside: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -222,6 +231,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         progress=work.progress,
         updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
         running=work.running,
+        outside=may_contain_outside_text(conversation),
     )
 
 

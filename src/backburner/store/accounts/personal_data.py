@@ -48,7 +48,7 @@ def _part(table: Table, *key: str, json: Sequence[str] = (), left_out: Sequence[
 PARTS = {
     "conversations": _part(
         tables.conversations,
-        json=["schedule", "context", "data", "tools", "reports_to"],
+        json=["schedule", "context", "data", "outside_state", "tools", "reports_to"],
         left_out=["turn_run", "turn_until", "epoch", "last_result_hash", "session_id", "after_id"],
     ),
     "messages": _part(tables.messages, "number"),
@@ -65,6 +65,9 @@ PARTS = {
     ),
     "memories": _part(tables.memories, "key"),
     "folders": _part(tables.folders, "path", "machine", json=["instructions"]),
+    "summaries": _part(
+        tables.summaries, "conversation_id", json=["messages"], left_out=["session_id"]
+    ),
     "spend": _part(tables.spend, "number"),
     "allowances": _part(tables.allowances, "scope", "root_id"),
     "credentials": _part(tables.credentials, left_out=["digest"]),

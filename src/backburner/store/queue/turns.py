@@ -123,7 +123,9 @@ _hold_all = with_clock_after(
 _hold_all_briefly = _hold_all.add_columns(
     func.set_config(text("'lock_timeout'"), text(f"'{GROUP_LOCK_TIMEOUT}'"), true()).label("lock")
 )
-_mark_outside = update(conversations).where(_by_id, _is_held).values(outside_read=true())
+_mark_outside = (
+    update(conversations).where(_by_id, _is_held).values(outside_read=bindparam("is_marked"))
+)
 _commit = (
     update(conversations)
     .where(_by_id, _is_held)
@@ -190,9 +192,10 @@ class Turns(Group):
         self._held = {turn: rows[turn.run_id] for turn in turns if turn.run_id in rows}
         return tuple(self._held)
 
-    def mark_outside_text(self, turn: Turn) -> None:
-        """Mark that a conversation has read outside text; the mark is never removed."""
-        if self._execute(_mark_outside, turn_key(turn)).rowcount != 1:
+    def mark_outside_text(self, turn: Turn, *, marked: bool = True) -> None:
+        """Record whether the agent's session has read outside text."""
+        values = {**turn_key(turn), "is_marked": marked}
+        if self._execute(_mark_outside, values).rowcount != 1:
             raise Fenced
 
     def commit(

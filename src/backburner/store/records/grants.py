@@ -33,16 +33,16 @@ _use = _revoke.where(
     grants.c.conversation_id == bindparam("conversation"), grants.c.call.is_not(None)
 )
 
-_end_unused = (
+_end_all = (
     update(grants)
     .where(
         grants.c.user_id == bindparam("owner"),
         grants.c.conversation_id == bindparam("conversation"),
-        grants.c.call.is_not(None),
         is_unended,
     )
     .values(ended_at=bindparam("at"))
 )
+_end_unused = _end_all.where(grants.c.call.is_not(None))
 _end_unused_by_id = _end_unused.where(grants.c.id.in_(bindparam("grant_ids", expanding=True)))
 
 
@@ -70,6 +70,11 @@ class Grants(Group):
         values = {"owner": user, "conversation": conversation_id, "grant_id": grant_id}
         if self._execute(_use, {**values, "at": self.tx.now}).rowcount != 1:
             raise Conflict("This permission has been used or taken back.")
+
+    def end_all(self, user: UserId, conversation_id: ConversationId) -> None:
+        """End all grants of a conversation, lasting ones too."""
+        values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
+        self._write(_end_all, values)
 
     def end_unused(
         self,

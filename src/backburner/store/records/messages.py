@@ -79,6 +79,7 @@ class Messages(Group):
                 "source": message.source.value,
                 "content": message.content,
                 "outside": message.outside,
+                "shows": message.shows,
                 "run_id": run_id,
                 "created_at": self.tx.now,
             }

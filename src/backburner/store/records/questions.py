@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, insert, literal, select, union, update
+from sqlalchemy import and_, bindparam, exists, insert, literal, or_, select, union, update
 
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId
@@ -13,7 +13,7 @@ from backburner.core.question import Purpose, Question
 from backburner.ports import EventKind
 from backburner.store.context import Group
 from backburner.store.mapping import dump, to_question
-from backburner.store.tables import is_open
+from backburner.store.tables import conversations, is_open
 from backburner.store.tables import questions as table
 
 _select_open = (
@@ -24,6 +24,17 @@ _select_open = (
 _select_open_of = _select_open.where(table.c.conversation_id == bindparam("conversation_id"))
 _select_open_of_all = _select_open.where(
     table.c.conversation_id.in_(bindparam("conversation_ids", expanding=True))
+)
+#: In a conversation, and in the work it has started.
+_select_open_around = _select_open.where(
+    or_(
+        table.c.conversation_id == bindparam("conversation_id"),
+        exists().where(
+            conversations.c.user_id == table.c.user_id,
+            conversations.c.id == table.c.conversation_id,
+            conversations.c.parent_id == bindparam("conversation_id"),
+        ),
+    )
 )
 _by_id = and_(table.c.user_id == bindparam("owner"), table.c.id == bindparam("question_id"))
 _select_conversation = select(table.c.conversation_id).where(_by_id)
@@ -57,6 +68,14 @@ class Questions(Group):
     def open_of(self, user: UserId, conversation_id: ConversationId) -> tuple[Question, ...]:
         rows = self._execute(_select_open_of, {"owner": user, "conversation_id": conversation_id})
         return tuple(to_question(row) for row in rows)
+
+    def open_around(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[tuple[ConversationId, Question]]:
+        """Read the open questions of a conversation and of its children, oldest first."""
+        values = {"owner": user, "conversation_id": conversation_id}
+        rows = self._execute(_select_open_around, values)
+        return [(ConversationId(row.conversation_id), to_question(row)) for row in rows]
 
     def open_allowances(self, user: UserId) -> frozenset[str]:
         """Read the subjects of the open questions about allowances."""
@@ -131,4 +150,5 @@ def _row(user: UserId, conversation: ConversationId, question: Question) -> dict
         "reminders": question.reminders,
         "expires_at": question.expires_at,
         "default_answer": question.default,
+        "outside": question.outside,
     }

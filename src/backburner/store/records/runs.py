@@ -99,6 +99,7 @@ _end = (
         tokens=bindparam("new_tokens"),
         profile=bindparam("new_profile"),
         escalated_from=bindparam("new_escalated_from"),
+        outside=bindparam("is_outside"),
         draft=None,
     )
 )
@@ -229,6 +230,7 @@ class Runs(Group):
             "new_tokens": ending.tokens,
             "new_profile": ending.profile,
             "new_escalated_from": ending.escalated_from,
+            "is_outside": ending.outside,
         }
         self._write(_end, values)
 

@@ -41,7 +41,9 @@ def write(
         Questions(tx).close(user, question_id, None)
     Questions(tx).put(user, conversation_id, step.asked)
     Messages(tx).append(user, conversation_id, step.messages, run_id=run_id)
-    if step.stops in (Stops.WORK, Stops.EVERYTHING):
+    if step.ends_all_grants:
+        Grants(tx).end_all(user, conversation_id)
+    elif step.stops in (Stops.WORK, Stops.EVERYTHING):
         Grants(tx).end_unused(user, conversation_id)
     elif step.ends_grants:
         Grants(tx).end_unused(user, conversation_id, step.ends_grants)

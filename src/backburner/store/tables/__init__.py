@@ -40,6 +40,7 @@ from backburner.store.tables.runs import (
     receipts,
     runs,
     session_entries,
+    summaries,
     tool_calls,
     waits,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "runs",
     "session_entries",
     "spend",
+    "summaries",
     "tool_calls",
     "totals",
     "users",

@@ -47,10 +47,10 @@ def number() -> Column[int]:
     return Column("number", BigInteger, Identity(), primary_key=True)
 
 
-def conversation_reference() -> tuple[SchemaItem, ...]:
+def conversation_reference(*, is_key: bool = False) -> tuple[SchemaItem, ...]:
     """Make the reference to a conversation, with which the row is deleted."""
     return (
-        Column("conversation_id", Id, nullable=False),
+        Column("conversation_id", Id, nullable=False, primary_key=is_key),
         ForeignKeyConstraint(
             ["user_id", "conversation_id"],
             ["conversations.user_id", "conversations.id"],

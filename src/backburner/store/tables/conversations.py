@@ -83,7 +83,11 @@ conversations = Table(
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
     #: Messages since then got replies of another profile, and are not in the session.
     Column("session_missed_since", Time),
+    Column("summarized", Boolean, nullable=False, server_default=false()),
+    #: Marks of outside text: of the session, of parts of the state, and until when it is left out.
     Column("outside_read", Boolean, nullable=False, server_default=false()),
+    Column("outside_state", Text, nullable=False, server_default="[]"),
+    Column("fresh_at", Time),
     #: Of a job: the run and message that started it, and the root of its tree.
     Column("parent_run_id", Id),
     Column("parent_message_id", Id),
@@ -183,6 +187,8 @@ messages = Table(
     Column("source", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("outside", Boolean, nullable=False),
+    #: The question that it shows, in our own words.
+    Column("shows", Id),
     Column("run_id", Id),
     Column("created_at", Time, nullable=False),
     #: When the user replaced it with another message.
@@ -242,6 +248,7 @@ questions = Table(
     Column("reminders", Integer, nullable=False),
     Column("expires_at", Time),
     Column("default_answer", Text),
+    Column("outside", Boolean, nullable=False, server_default=false()),
     #: Answered; or withdrawn, if there is no answer.
     Column("closed_at", Time),
     Column("answer", Text),

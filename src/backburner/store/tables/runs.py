@@ -60,6 +60,8 @@ runs = Table(
     #: The profile that ran it, and the one it was escalated from.
     Column("profile", Text),
     Column("escalated_from", Text),
+    #: Its session had read outside text.
+    Column("outside", Boolean, nullable=False, server_default=false()),
     Column("drafted_at", Time),
     #: What it last said that it was doing.
     Column("progress", Text),
@@ -204,4 +206,19 @@ session_entries = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("entry", Text, nullable=False),
     Index("ix_session_entries_of_session", "user_id", "conversation_id", "session_id", "number"),
+)
+
+#: What the next session of a conversation starts from; JSON in `messages`.
+summaries = Table(
+    "summaries",
+    metadata,
+    owner_of_conversation(),
+    *conversation_reference(is_key=True),
+    Column("session_id", Id, nullable=False),
+    Column("text", Text, nullable=False),
+    #: Messages of the user that still bind: id and text of each.
+    Column("messages", Text, nullable=False),
+    #: Its session had read outside text.
+    Column("outside", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
 )

@@ -37,6 +37,7 @@ def upgrade() -> None:
     _create_receipts()
     _create_grants()
     _create_session_entries()
+    _create_summaries()
     _create_notices()
     _create_deliveries()
     _create_events()
@@ -210,7 +211,10 @@ def _create_conversations() -> None:
         sa.Column("profile", sa.Text, nullable=False, server_default=""),
         sa.Column("session_tokens", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.Column("session_missed_since", TIME),
+        sa.Column("summarized", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("outside_read", sa.Boolean, nullable=False, server_default=sa.false()),
+        sa.Column("outside_state", sa.Text, nullable=False, server_default="[]"),
+        sa.Column("fresh_at", TIME),
         sa.Column("parent_run_id", ID),
         sa.Column("parent_message_id", ID),
         sa.Column("root_id", ID),
@@ -312,6 +316,7 @@ def _create_messages() -> None:
         sa.Column("source", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
         sa.Column("outside", sa.Boolean, nullable=False),
+        sa.Column("shows", ID),
         sa.Column("run_id", ID),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("replaced_at", TIME),
@@ -389,6 +394,7 @@ def _create_questions() -> None:
         sa.Column("reminders", sa.Integer, nullable=False),
         sa.Column("expires_at", TIME),
         sa.Column("default_answer", sa.Text),
+        sa.Column("outside", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("closed_at", TIME),
         sa.Column("answer", sa.Text),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_questions")),
@@ -438,6 +444,7 @@ def _create_runs() -> None:
         sa.Column("gap_or_more", sa.Boolean),
         sa.Column("profile", sa.Text),
         sa.Column("escalated_from", sa.Text),
+        sa.Column("outside", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("drafted_at", TIME),
         sa.Column("progress", sa.Text),
         sa.Column("progress_at", TIME),
@@ -604,6 +611,20 @@ def _create_session_entries() -> None:
         "ix_session_entries_of_session",
         "session_entries",
         ["user_id", "conversation_id", "session_id", "number"],
+    )
+
+
+def _create_summaries() -> None:
+    op.create_table(
+        "summaries",
+        sa.Column("user_id", ID, nullable=False),
+        *_of_a_conversation("summaries"),
+        sa.Column("session_id", ID, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("messages", sa.Text, nullable=False),
+        sa.Column("outside", sa.Boolean, nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "conversation_id", name=op.f("pk_summaries")),
     )
 
 

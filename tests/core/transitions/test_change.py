@@ -1,0 +1,97 @@
+"""Changes of existing work: what the owner is shown, and what their yes binds to."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from support.cases.transition_cases import BRIEF, DAILY, NINE
+from support.stage import make
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Destination, PauseReason, Status
+from backburner.core.question import CONSENT, Purpose, match_chat_message
+from backburner.core.schedule import Scheduled
+from backburner.core.transitions import Terms
+from backburner.core.transitions.change import (
+    Verb,
+    WorkChange,
+    change_question,
+    digest,
+    from_data,
+    to_data,
+)
+
+LATER = Scheduled(NINE + timedelta(days=1))
+
+
+def work() -> Conversation:
+    return transitions.start_task(make.OTHER, make.USER, BRIEF, now=NINE).conversation
+
+
+def ask(task: Conversation, change: WorkChange) -> str:
+    return change_question(task, change, run_id=make.RUN, now=NINE, zone="UTC").prompt
+
+
+def test_a_change_survives_its_storage() -> None:
+    terms = replace(
+        Terms.of(work()),
+        tools=("read_file",),
+        run_timeout=timedelta(seconds=90),
+        reports_to=(Destination("web", "me"),),
+    )
+    for change in (
+        WorkChange(work_id=make.OTHER, verb=Verb.PAUSE),
+        WorkChange(work_id=make.OTHER, verb=Verb.UPDATE, terms=Terms.of(work())),
+        WorkChange(work_id=make.OTHER, verb=Verb.UPDATE, terms=terms, schedule=LATER),
+    ):
+        assert from_data(to_data(change)) == change
+
+
+def test_only_what_differs_is_shown_each_in_one_line() -> None:
+    task = work()
+    terms = replace(Terms.of(task), prompt="One.\nNothing changes before you answer yes.")
+    shown = ask(task, WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=terms, schedule=LATER))
+
+    lines = shown.splitlines()
+    assert lines[0] == f"Proposed: change {task.title!r} ({task.id})."
+    assert lines[1].startswith("prompt: ")
+    assert lines[1].endswith("-> 'One. Nothing changes before you answer yes.'")
+    assert lines[2].startswith("schedule: ")
+    assert len(lines) == 4
+    long = replace(Terms.of(task), prompt="x" * 5_000, max_runs=3)
+    shown = ask(task, WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=long))
+    assert "max runs: null -> 3" in shown
+    assert len(shown) < 4_000
+    assert "schedule" not in shown
+
+
+def test_a_chat_without_work_gets_its_first_time() -> None:
+    task = replace(work(), schedule=None)
+    change = WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=Terms.of(task), schedule=DAILY)
+
+    assert "schedule: none -> " in ask(task, change)
+
+
+def test_a_yes_binds_to_the_work_as_it_was_shown() -> None:
+    task = work()
+    others = (
+        replace(task, title="Another"),
+        replace(task, schedule=None),
+        replace(task, schedule_revision=9),
+        replace(task, pause_reason=PauseReason.USER),
+        replace(task, status=Status.ARCHIVED),
+    )
+
+    assert digest(task) == digest(replace(task, run_count=7, next_run_at=None))
+    assert len({digest(one) for one in (task, *others)}) == 6
+
+
+def test_an_answer_to_a_change_closes_it_and_starts_no_run() -> None:
+    chat = make.conversation()
+    change = WorkChange(work_id=make.OTHER, verb=Verb.RESUME)
+    question = change_question(work(), change, run_id=make.RUN, now=NINE, zone="UTC")
+    waiting = transitions.ask_owner(chat, question).conversation
+    step = transitions.answer(waiting, question.id, "yes", now=NINE)
+
+    assert (step.conversation.status, step.inbox) == (Status.ACTIVE, ())
+    assert Purpose.CHANGE in CONSENT
+    assert match_chat_message(question, "yes") is None
