@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, End, ScriptedEngine, Spend
+from support.doubles.engine import Call, End, Say, ScriptedEngine, Spend
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
 from support.stage.make import NOON, USER
@@ -173,6 +173,24 @@ async def test_work_is_paused_resumed_run_stopped_and_put_away(ask: Asker, stage
     assert (await ask.do("POST", f"{path}/archive"))["status"] == "archived"
     assert (await ask("POST", f"{path}/run-now")).status_code == 409
     assert (await ask.do("POST", f"{path}/reopen"))["status"] == "active"
+
+
+async def test_its_summary_is_shown_and_deleted(ask: Asker, stage: Stage) -> None:
+    stage.engine.tokens = 100_001
+    chat = await stage.chat()
+    await stage.say(chat, "Never restart a build.")
+    rule = stage.messages(chat)[0]
+    stage.engine.then(Say("Hello."))
+    stage.engine.then(End({"goal": "Find the bug.", "user_messages": [rule.id]}))
+    await stage.work()
+    path = f"{PATH}/{chat.id}/summary"
+
+    shown = await ask.get(path)
+    assert (shown["text"], shown["outside"]) == ("Goal: Find the bug.", False)
+    assert shown["messages"] == [{"id": rule.id, "text": rule.content}]
+    assert (await ask("DELETE", path)).status_code == 204
+    again = await ask("GET", path)
+    assert (again.status_code, again.json()["detail"]) == (404, "There is no summary.")
 
 
 async def test_its_agent_starts_afresh(ask: Asker, stage: Stage) -> None:

@@ -24,6 +24,10 @@ def test_work_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk:
     shown = talk("runs", conversation_id, run["id"][:12])
     wait_for(lambda: all(one["ended_at"] for one in ask("runs", conversation_id)))
     fresh = talk("fresh", conversation_id)
+    summary, deleted = (
+        talk("summary", conversation_id),
+        talk("summary", conversation_id, "--delete"),
+    )
     cancelled, again = talk("cancel", conversation_id[:20]), talk("cancel", conversation_id)
 
     title = ask("conversations", conversation_id)["title"]
@@ -32,6 +36,9 @@ def test_work_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk:
     assert resumed.out[0].startswith(f"Resumed: {title}, next run at ")
     assert ran.out == [f"Running now: {title}."]
     assert shown.out[0].split() == ["id", run["id"]]
+    # It was never too long to be remembered.
+    assert summary.code == 3
+    assert deleted.out == ["Summary deleted."]
     assert fresh.out == [f"Starts afresh: {title}."]
     assert cancelled.out == [f"Cancelled: {title}."]
     assert again.code == 4
