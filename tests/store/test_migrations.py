@@ -304,6 +304,26 @@ def some_value(column: Column[Any], word: str, limits: list[Any]) -> object:
     return word
 
 
+def test_results_of_runs_become_text_and_keep_their_json(engine: Engine, tmp_path: Path) -> None:
+    bring_up_to_date(engine, versions=(first(11, OUR_VERSIONS, tmp_path / "before"),))
+    results = {"r_text": '"All \\"green\\"."', "r_object": '{"ok":true}', "r_none": None}
+    with engine.begin() as connection:
+        fill(connection, "1")
+        (runs,) = [table for table in reflect(connection) if table.name == "runs"]
+        limits = inspect(connection).get_check_constraints("runs")
+        usual = {one.name: some_value(one, "1", limits) for one in runs.columns}
+        for run_id, result in results.items():
+            changes = {"id": run_id, "status": "success", "result": result}
+            connection.execute(runs.insert().values(usual | changes))
+    bring_up_to_date(engine)
+
+    with engine.begin() as connection:
+        after = {row["id"]: (row["result"], row["data"]) for row in read(connection)["runs"]}
+    assert after["r_text"] == ('All "green".', results["r_text"])
+    assert after["r_object"] == (results["r_object"], results["r_object"])
+    assert after["r_none"] == (None, None)
+
+
 def test_a_revision_that_fails_leaves_everything_as_it_was_and_once_repaired_succeeds(
     empty_url: str, tmp_path: Path
 ) -> None:

@@ -66,8 +66,6 @@ conversations = Table(
     Column("last_run_at", Time),
     Column("run_timeout", Duration),
     Column("tools", Text),
-    #: The agent that was requested by name.
-    Column("agent", Text),
     #: The profile that was requested by name; none: the routes decide.
     Column("requested_profile", Text),
     Column("on_repeated_failure", Text, nullable=False),
@@ -81,13 +79,8 @@ conversations = Table(
     #: The profile it runs under; empty: the default of the worker.
     Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
-    #: Messages since then got replies of another profile, and are not in the session.
-    Column("session_missed_since", Time),
-    Column("summarized", Boolean, nullable=False, server_default=false()),
-    #: Marks of outside text: of the session, of parts of the state, and until when it is left out.
+    #: The agent's session has read outside text.
     Column("outside_read", Boolean, nullable=False, server_default=false()),
-    Column("outside_state", Text, nullable=False, server_default="[]"),
-    Column("fresh_at", Time),
     #: Of a job: the run and message that started it, and the root of its tree.
     Column("parent_run_id", Id),
     Column("parent_message_id", Id),
@@ -99,6 +92,15 @@ conversations = Table(
     Column("folder", Text),
     Column("folder_machine", Text),
     Column("folder_read_only", Boolean, nullable=False, server_default=false()),
+    #: The agent that was requested by name.
+    Column("agent", Text),
+    #: Messages since then got replies of another profile, and are not in the session.
+    Column("session_missed_since", Time),
+    #: There is a summary of its earlier session.
+    Column("summarized", Boolean, nullable=False, server_default=false()),
+    #: Parts of the state with outside text, and until when marked text is left out.
+    Column("outside_state", Text, nullable=False, server_default="[]"),
+    Column("fresh_at", Time),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),
@@ -187,12 +189,12 @@ messages = Table(
     Column("source", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("outside", Boolean, nullable=False),
-    #: The question that it shows, in our own words.
-    Column("shows", Id),
     Column("run_id", Id),
     Column("created_at", Time, nullable=False),
     #: When the user replaced it with another message.
     Column("replaced_at", Time),
+    #: The question that it shows, in our own words.
+    Column("shows", Id),
     UniqueConstraint("user_id", "id"),
     Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
 )
@@ -248,12 +250,12 @@ questions = Table(
     Column("reminders", Integer, nullable=False),
     Column("expires_at", Time),
     Column("default_answer", Text),
-    Column("outside", Boolean, nullable=False, server_default=false()),
     #: Answered; or withdrawn, if there is no answer.
     Column("closed_at", Time),
     Column("answer", Text),
     #: The kind, id and name of the credential with which it was answered.
     Column("answered_by", Text),
+    Column("outside", Boolean, nullable=False, server_default=false()),
     # For the cascade when a conversation is deleted.
     Index("ix_questions_of_conversation", "user_id", "conversation_id"),
 )

@@ -32,12 +32,12 @@ notices = Table(
     Column("run_id", Id),
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
-    #: Of a question: the message that came with it, and its options.
-    Column("message", Text),
-    Column("options", Text, nullable=False),
     Column("question_id", Id),
     Column("created_at", Time, nullable=False),
     Column("seen_at", Time),
+    #: Of a question: the message that came with it, and its options.
+    Column("message", Text),
+    Column("options", Text, nullable=False, server_default="[]"),
     UniqueConstraint("user_id", "id"),
     # For the cascade when a conversation is deleted.
     Index("ix_notices_of_conversation", "user_id", "conversation_id"),
@@ -59,8 +59,6 @@ deliveries = Table(
     Column("target", Text, nullable=False),
     Column("part", Integer, nullable=False),
     Column("text", Text, nullable=False),
-    #: The page to open for it, on the server.
-    Column("address", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("not_before", Time, nullable=False),
@@ -68,6 +66,8 @@ deliveries = Table(
     Column("lease", BigInteger, nullable=False),
     Column("provider_id", Id),
     Column("error", Text),
+    #: The page to open for it, on the server.
+    Column("address", Text, nullable=False, server_default=""),
     CheckConstraint("state IN ('waiting', 'sending', 'sent', 'failed')", name="state"),
     UniqueConstraint("user_id", "key"),
     # For the cascade when a conversation is deleted.

@@ -47,7 +47,6 @@ runs = Table(
     Column("failure_message", Text),
     #: The summary as text, and the bare result as JSON.
     Column("result", Text),
-    Column("data", Text),
     Column("tokens", BigInteger, nullable=False),
     #: The reply so far, for subscribers in other processes.
     Column("draft", Text),
@@ -60,16 +59,18 @@ runs = Table(
     #: The profile that ran it, and the one it was escalated from.
     Column("profile", Text),
     Column("escalated_from", Text),
-    #: Its session had read outside text.
-    Column("outside", Boolean, nullable=False, server_default=false()),
     Column("drafted_at", Time),
-    #: What it last said that it was doing.
-    Column("progress", Text),
-    Column("progress_at", Time),
     #: Of a run that was handed back: it meets trouble of its model that others do not.
     Column("own_trouble_since", Time),
     #: Of a run that was handed back: the first trouble since its model last answered it.
     Column("waits_since", Time),
+    #: The result as the agent gave it, in JSON.
+    Column("data", Text),
+    #: Its session had read outside text.
+    Column("outside", Boolean, nullable=False, server_default=false()),
+    #: What it last said that it was doing.
+    Column("progress", Text),
+    Column("progress_at", Time),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",

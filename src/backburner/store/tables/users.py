@@ -23,8 +23,6 @@ users = Table(
     Column("id", Id, primary_key=True),
     Column("name", Text, nullable=False, server_default=""),
     Column("zone", Text, nullable=False, server_default="UTC"),
-    #: Who said so; `none`: nobody, and UTC is a guess.
-    Column("zone_source", Text, nullable=False, server_default="none"),
     Column("paused", Boolean, nullable=False, server_default=false()),
     #: When their background work was last claimed: the least recently served user comes first.
     Column("served_at", Time, nullable=False),
@@ -38,6 +36,8 @@ users = Table(
     Column("away_since", Time),
     #: When they last resumed their background work, after a pause.
     Column("resumed_at", Time),
+    #: Who said so; `none`: nobody, and UTC is a guess.
+    Column("zone_source", Text, nullable=False, server_default="none"),
     Index("uq_users_login", "login", unique=True),
 )
 

@@ -37,7 +37,6 @@ def upgrade() -> None:
     _create_receipts()
     _create_grants()
     _create_session_entries()
-    _create_summaries()
     _create_notices()
     _create_deliveries()
     _create_events()
@@ -74,7 +73,6 @@ def _create_users() -> None:
         sa.Column("id", ID, nullable=False),
         sa.Column("name", sa.Text, nullable=False, server_default=""),
         sa.Column("zone", sa.Text, nullable=False, server_default="UTC"),
-        sa.Column("zone_source", sa.Text, nullable=False, server_default="none"),
         sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("served_at", TIME, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
@@ -199,7 +197,6 @@ def _create_conversations() -> None:
         sa.Column("last_run_at", TIME),
         sa.Column("run_timeout", sa.BigInteger),
         sa.Column("tools", sa.Text),
-        sa.Column("agent", sa.Text),
         sa.Column("requested_profile", sa.Text),
         sa.Column("on_repeated_failure", sa.Text, nullable=False),
         sa.Column("notify", sa.Text, nullable=False),
@@ -210,11 +207,7 @@ def _create_conversations() -> None:
         sa.Column("epoch", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("profile", sa.Text, nullable=False, server_default=""),
         sa.Column("session_tokens", sa.Integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("session_missed_since", TIME),
-        sa.Column("summarized", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("outside_read", sa.Boolean, nullable=False, server_default=sa.false()),
-        sa.Column("outside_state", sa.Text, nullable=False, server_default="[]"),
-        sa.Column("fresh_at", TIME),
         sa.Column("parent_run_id", ID),
         sa.Column("parent_message_id", ID),
         sa.Column("root_id", ID),
@@ -267,12 +260,7 @@ def _create_conversations() -> None:
         ["user_id", "next_run_at"],
         **_where("status = 'background' AND next_run_at IS NOT NULL AND turn_run IS NULL"),
     )
-    op.create_index(
-        "ix_conversations_listed",
-        "conversations",
-        ["user_id", "updated_at", "id"],
-        **_where("kind != 'job'"),
-    )
+    op.create_index("ix_conversations_listed", "conversations", ["user_id", "updated_at", "id"])
     op.create_index(
         "ix_conversations_open_jobs",
         "conversations",
@@ -297,6 +285,7 @@ def _create_conversations() -> None:
     op.create_index(
         "ix_conversations_turn", "conversations", ["turn_until"], **_where("turn_run IS NOT NULL")
     )
+    # Last: of two that fit alike, SQLite takes the one that was made last.
     op.create_index(
         "ix_conversations_jobs",
         "conversations",
@@ -316,7 +305,6 @@ def _create_messages() -> None:
         sa.Column("source", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
         sa.Column("outside", sa.Boolean, nullable=False),
-        sa.Column("shows", ID),
         sa.Column("run_id", ID),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("replaced_at", TIME),
@@ -394,7 +382,6 @@ def _create_questions() -> None:
         sa.Column("reminders", sa.Integer, nullable=False),
         sa.Column("expires_at", TIME),
         sa.Column("default_answer", sa.Text),
-        sa.Column("outside", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("closed_at", TIME),
         sa.Column("answer", sa.Text),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_questions")),
@@ -434,7 +421,6 @@ def _create_runs() -> None:
         sa.Column("failure_kind", sa.Text),
         sa.Column("failure_message", sa.Text),
         sa.Column("result", sa.Text),
-        sa.Column("data", sa.Text),
         sa.Column("tokens", sa.BigInteger, nullable=False),
         sa.Column("draft", sa.Text),
         sa.Column("skip_reason", sa.Text),
@@ -444,10 +430,7 @@ def _create_runs() -> None:
         sa.Column("gap_or_more", sa.Boolean),
         sa.Column("profile", sa.Text),
         sa.Column("escalated_from", sa.Text),
-        sa.Column("outside", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("drafted_at", TIME),
-        sa.Column("progress", sa.Text),
-        sa.Column("progress_at", TIME),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_runs")),
         sa.CheckConstraint(
             "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
@@ -614,20 +597,6 @@ def _create_session_entries() -> None:
     )
 
 
-def _create_summaries() -> None:
-    op.create_table(
-        "summaries",
-        sa.Column("user_id", ID, nullable=False),
-        *_of_a_conversation("summaries"),
-        sa.Column("session_id", ID, nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
-        sa.Column("messages", sa.Text, nullable=False),
-        sa.Column("outside", sa.Boolean, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "conversation_id", name=op.f("pk_summaries")),
-    )
-
-
 def _create_notices() -> None:
     op.create_table(
         "notices",
@@ -638,8 +607,6 @@ def _create_notices() -> None:
         sa.Column("run_id", ID),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
-        sa.Column("message", sa.Text),
-        sa.Column("options", sa.Text, nullable=False),
         sa.Column("question_id", ID),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("seen_at", TIME),
@@ -664,7 +631,6 @@ def _create_deliveries() -> None:
         sa.Column("target", sa.Text, nullable=False),
         sa.Column("part", sa.Integer, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
-        sa.Column("address", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("attempts", sa.Integer, nullable=False),
         sa.Column("not_before", TIME, nullable=False),

@@ -45,9 +45,8 @@ def upgrade() -> None:
 def _tell(column: str, value: str, now: str) -> None:
     """Put one notice into each conversation that has such grants."""
     insert = sa.text(
-        f"INSERT INTO notices (user_id, {column}id, conversation_id, kind, text, options,"  # noqa: S608
-        f" created_at) SELECT user_id, {value}'n' || substr(min(id), 2), conversation_id,"
-        f" 'stopped', :text, '[]', {now} FROM grants WHERE {OLD_GRANTS}"
-        " GROUP BY user_id, conversation_id"
+        f"INSERT INTO notices (user_id, {column}id, conversation_id, kind, text, created_at)"  # noqa: S608
+        f" SELECT user_id, {value}'n' || substr(min(id), 2), conversation_id, 'stopped', :text,"
+        f" {now} FROM grants WHERE {OLD_GRANTS} GROUP BY user_id, conversation_id"
     )
     op.get_bind().execute(insert, {"text": TEXT})
