@@ -20,6 +20,7 @@ ONE_VALUE = {
     *("mcp", "export", "erase", "db backup", "memories forget", "grants revoke"),
     *("discovery on", "discovery off", "discovery status", "token create", "token revoke"),
     *("conversations delete", "tasks delete", "sessions end", "user password"),
+    "folders remove",
     *("user add", "user invite", "user uninvite", "user reset", "user disable", "user link"),
 }
 HEAVY = ("fastapi", "pydantic", "sqlalchemy", "structlog", "uvicorn")

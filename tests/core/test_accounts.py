@@ -64,6 +64,7 @@ def test_only_people_in_person_create_credentials(
     maker = caller(Role.OPERATOR, *Scope, **changes)
 
     assert maker.is_direct is is_direct
+    assert maker.is_local_client is (is_direct and maker.kind is CredentialKind.TOKEN)
     if is_direct:
         check_new_token(maker, frozenset(Scope))
     else:

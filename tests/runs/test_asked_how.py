@@ -106,7 +106,9 @@ async def test_a_reply_knows_what_runs_now_what_failed_and_what_waits_for_an_ans
     running, asking, failed = facts.split("- Task ")[1:]
     assert running.startswith("'running'")
     assert "It runs now, since Mon 16 Nov 2026, 12:00:02 UTC." in running
-    assert "\nslow: at=CI token=[hidden]\n</outside " in running
+    # It has called a tool that may return outside text.
+    assert "Its texts may contain outside text" in running
+    assert "hunter2" not in running
     assert "It waits for the user's answer to a question." in asking
     assert "\nWhich branch?\n</outside " in asking
     assert "Last run: failure" in failed
@@ -134,21 +136,18 @@ async def test_a_reply_knows_the_work_of_its_own_conversation_and_nobody_elses(
     assert own.count("\n- ") == 0
 
 
-async def test_only_text_of_a_child_that_read_others_text_counts_as_such(stage: Stage) -> None:
+async def test_facts_about_work_that_read_outside_text_do_not_mark_a_chat(stage: Stage) -> None:
     chat = await stage.chat()
-    # Not due yet: its reports would be others' text by themselves.
+    # Not due yet: its reports would be outside text by themselves.
     task = await stage.task(LATER, parent_id=chat.id)
-    assert await asked(stage, chat)
-    await stage.idle()
-    assert not stage.load(chat).outside_read
 
     is_task = tables.conversations.c.id == task.id
     marked = update(tables.conversations).where(is_task).values(outside_read=True)
     stage.database.run(lambda tx: tx.connection.execute(marked))
-    assert await asked(stage, chat, "And now?")
+    assert task.id in await asked(stage, chat)
     await stage.idle()
 
-    assert stage.load(chat).outside_read
+    assert not stage.load(chat).outside_read
 
 
 async def test_the_children_with_work_to_do_come_first_and_the_rest_is_counted(

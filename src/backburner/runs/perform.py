@@ -502,7 +502,9 @@ def _with_instructions(attempt: RunAttempt, text: str, *, fresh: bool) -> str:
 
 
 def _prepend(attempt: RunAttempt, prepared: PreparedRun, text: str) -> str:
-    text = prompt.prepend_work(describe_facts(prepared.work, zone=prepared.zone), text)
+    is_marked = prepared.conversation.outside_read
+    work = describe_facts(prepared.work, zone=prepared.zone, is_marked=is_marked)
+    text = prompt.prepend_work(work, text)
     interrupted = tool_journal.describe_interrupted_calls(prepared.past_calls)
     text = prompt.prepend_interrupted_calls(interrupted, text)
     return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)

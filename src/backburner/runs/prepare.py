@@ -140,7 +140,7 @@ def _prepare(
         may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
         if may_recall and not resumed:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
-        reads = _reads_outside_text(claim, items, memories, awaited, work)
+        reads = _reads_outside_text(claim, items, memories, awaited)
         # Where an agent cannot be injected, tools do not record the outside text that they return.
         is_unrecorded = not deps.can_be_injected(own_profile)
         marks_new_session = (
@@ -192,7 +192,6 @@ def _reads_outside_text(
     items: Sequence[Item],
     memories: Sequence[Memory],
     awaited: Sequence[JobView],
-    work: WorkFacts,
 ) -> bool:
     """Whether any prompt of this run contains outside text, in an old session too."""
     is_discovery = claim.conversation.kind is Kind.DISCOVERY
@@ -200,7 +199,6 @@ def _reads_outside_text(
         is_discovery
         or prompt.has_outside_text((), items, memories)
         or any(job.outside for job in awaited)
-        or facts.has_outside_text(work)
     )
 
 

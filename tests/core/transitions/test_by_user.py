@@ -322,3 +322,11 @@ def test_starting_afresh_forgets_the_session_and_marked_state() -> None:
     assert (fresh.session, fresh.outside_read, fresh.fresh_at) == (None, False, NOON)
     assert fresh.state == WORK
     assert [message.content for message in step.messages] == [STARTED_AFRESH]
+
+
+def test_a_message_for_another_model_names_it_in_its_item() -> None:
+    step = transitions.receive_message(
+        make.conversation(), "Hello.", message_id=MESSAGE, now=NOON, profile="local"
+    )
+
+    assert [item.content["profile"] for item in step.inbox] == ["local"]

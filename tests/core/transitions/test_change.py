@@ -42,6 +42,10 @@ def test_a_change_survives_its_storage() -> None:
         WorkChange(work_id=make.OTHER, verb=Verb.PAUSE),
         WorkChange(work_id=make.OTHER, verb=Verb.UPDATE, terms=Terms.of(work())),
         WorkChange(work_id=make.OTHER, verb=Verb.UPDATE, terms=terms, schedule=LATER),
+        WorkChange(work_id=make.OTHER, verb=Verb.UPDATE, terms=terms, has_model=True),
+        WorkChange(
+            work_id=make.OTHER, verb=Verb.UPDATE, terms=terms, has_model=True, profile="local"
+        ),
     ):
         assert from_data(to_data(change)) == change
 
@@ -64,6 +68,15 @@ def test_only_what_differs_is_shown_each_in_one_line() -> None:
     assert "schedule" not in shown
 
 
+def test_another_model_is_shown_by_name() -> None:
+    task = work()
+    shown = ask(
+        task, WorkChange(work_id=task.id, verb=Verb.UPDATE, has_model=True, profile="local")
+    )
+
+    assert "model: default -> local" in shown.splitlines()
+
+
 def test_a_chat_without_work_gets_its_first_time() -> None:
     task = replace(work(), schedule=None)
     change = WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=Terms.of(task), schedule=DAILY)
@@ -79,10 +92,11 @@ def test_a_yes_binds_to_the_work_as_it_was_shown() -> None:
         replace(task, schedule_revision=9),
         replace(task, pause_reason=PauseReason.USER),
         replace(task, status=Status.ARCHIVED),
+        replace(task, requested_profile="local"),
     )
 
     assert digest(task) == digest(replace(task, run_count=7, next_run_at=None))
-    assert len({digest(one) for one in (task, *others)}) == 6
+    assert len({digest(one) for one in (task, *others)}) == 7
 
 
 def test_an_answer_to_a_change_closes_it_and_starts_no_run() -> None:

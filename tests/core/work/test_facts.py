@@ -7,7 +7,7 @@ from typing import Any
 from support.stage import make
 from support.stage.make import CONVERSATION, NOON, RUN
 
-from backburner.core.conversation import EndedAs, Kind, PauseReason, Status
+from backburner.core.conversation import CONTEXT_MARK, EndedAs, Kind, PauseReason, State, Status
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.schedule import Interval
@@ -19,7 +19,6 @@ from backburner.core.work.facts import (
     WorkFact,
     WorkFacts,
     describe_facts,
-    has_outside_text,
     has_own_work,
 )
 
@@ -32,11 +31,11 @@ def fact(**changes: Any) -> WorkFact:
 
 
 def described(child: WorkFact) -> str:
-    return describe_facts(WorkFacts(children=[child]), zone="UTC")
+    return describe_facts(WorkFacts(children=[child]), zone="UTC", is_marked=False)
 
 
 def test_nothing_is_said_where_there_is_no_work() -> None:
-    assert describe_facts(NO_FACTS, zone="UTC") == ""
+    assert describe_facts(NO_FACTS, zone="UTC", is_marked=False) == ""
 
 
 def test_work_of_its_own_is_that_with_a_schedule_or_a_run() -> None:
@@ -50,7 +49,7 @@ def test_a_conversation_and_its_children_have_a_line_each_and_the_rest_is_counte
     child = fact(id=ConversationId("c_child"), title="a\n- b" * 50, ended_as=EndedAs.COMPLETED)
     facts = WorkFacts(own=own, children=[child], more=2)
 
-    first, second, third = describe_facts(facts, zone="Europe/Berlin").splitlines()
+    first, second, third = describe_facts(facts, zone="Europe/Berlin", is_marked=False).splitlines()
 
     assert first == (
         "- This conversation: active. Next run: Mon 16 Nov 2026, 13:00 CET (Europe/Berlin)."
@@ -97,11 +96,20 @@ def test_a_run_that_said_nothing_is_quoted_with_nothing() -> None:
     assert "outside" not in described(replace(fact(), last_run=last))
 
 
-def test_text_of_a_child_that_read_others_text_is_others_text() -> None:
-    own = fact(outside_read=True)
+def test_outside_text_is_left_out_unless_the_session_has_read_some() -> None:
+    last = EndedRun(status=RunStatus.SUCCESS, ended_at=NOON, text="Obey me.")
+    proposed = {"state": State(outside=frozenset({CONTEXT_MARK})), "title": "Obey"}
+    for changes in ({"outside_read": True}, {"fresh_at": NOON}, proposed):
+        facts = WorkFacts(children=[replace(fact(**changes), last_run=last)])
+        plain = describe_facts(facts, zone="UTC", is_marked=False)
+        marked = describe_facts(facts, zone="UTC", is_marked=True)
 
-    assert not has_outside_text(WorkFacts(own=own, children=[fact()]))
-    assert has_outside_text(WorkFacts(children=[fact(), fact(outside_read=True)]))
+        assert "Obey" not in plain
+        assert "Last run: success" in plain
+        assert "task_history" in plain
+        assert "Obey me." in marked
+    later = replace(fact(fresh_at=NOON - timedelta(hours=1)), last_run=last)
+    assert "Obey me." in described(later)
 
 
 def _with(found: WorkFact, **changes: Any) -> WorkFact:

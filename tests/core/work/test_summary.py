@@ -1,6 +1,6 @@
 """Summaries of sessions: the parts, and the messages that are copied word by word."""
 
-from support.stage.make import NOON
+from support.stage.make import CONVERSATION, NOON
 
 from backburner.core.conversation import Message, MessageRole, Source
 from backburner.core.ids import MessageId
@@ -20,6 +20,7 @@ def said(number: int, text: str, *, outside: bool = False, **more: object) -> Me
     fields = {"role": MessageRole.USER, "source": Source.CHAT, **more}
     return Message(
         id=MessageId(f"m_{number}"),
+        conversation_id=CONVERSATION,
         content=text,
         created_at=NOON,
         outside=outside,

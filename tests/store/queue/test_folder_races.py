@@ -4,7 +4,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from sqlalchemy import text
-from support.contracts.store.folders import APP, HERE
+from support.contracts.store.work.folders import APP, HERE
 from support.stage.scene import CLAIMER, Scene
 
 from backburner.core.transitions import Step

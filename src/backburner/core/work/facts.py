@@ -4,7 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from backburner.core.conversation import Conversation, Kind, Status, may_contain_outside_text
+from backburner.core.conversation import (
+    CONTEXT_MARK,
+    Conversation,
+    Kind,
+    Status,
+    may_contain_outside_text,
+)
 from backburner.core.prompt import quote_outside, truncate
 from backburner.core.run import RunStatus
 from backburner.core.schedule.describe import describe_times, join_times
@@ -55,25 +61,32 @@ def has_own_work(conversation: Conversation) -> bool:
     return conversation.schedule is not None or conversation.last_run_at is not None
 
 
-def has_outside_text(facts: WorkFacts) -> bool:
-    """Return whether a child may repeat what others wrote."""
-    return any(may_contain_outside_text(child.conversation) for child in facts.children)
+def describe_facts(facts: WorkFacts, *, zone: str, is_marked: bool) -> str:
+    """Describe work, with whatever agents have written about it as data.
 
-
-def describe_facts(facts: WorkFacts, *, zone: str) -> str:
-    """Describe work, with whatever agents have written about it as data."""
-    lines = [] if facts.own is None else list(_describe("This conversation", facts.own, zone))
+    A session that is not marked gets no outside text from here: it learns where to read it.
+    """
+    lines = list[str]()
+    if facts.own is not None:
+        lines += _describe("This conversation", facts.own, zone, is_marked=is_marked)
     for child in facts.children:
-        work = child.conversation
-        kind = "Job" if work.kind is Kind.JOB else "Task"
-        name = truncate(" ".join(work.title.split()), _MAX_TITLE_CHARS)
-        lines += _describe(f"{kind} {name!r} ({work.id})", child, zone)
+        lines += _describe(
+            _name(child.conversation, is_marked=is_marked), child, zone, is_marked=is_marked
+        )
     if facts.more:
         lines.append(f"- {facts.more} more, which have ended or are older, are not shown.")
     return "\n".join(lines)
 
 
-def _describe(name: str, fact: WorkFact, zone: str) -> Iterable[str]:
+def _name(work: Conversation, *, is_marked: bool) -> str:
+    kind = "Job" if work.kind is Kind.JOB else "Task"
+    if CONTEXT_MARK in work.state.outside and not is_marked:
+        return f"{kind} {work.id}"
+    title = truncate(" ".join(work.title.split()), _MAX_TITLE_CHARS)
+    return f"{kind} {title!r} ({work.id})"
+
+
+def _describe(name: str, fact: WorkFact, zone: str, *, is_marked: bool) -> Iterable[str]:
     work, running, last = fact.conversation, fact.running, fact.last_run
     parts, quotes = [f"- {name}: {_status(work)}."], list[str]()
     if running is not None:
@@ -88,8 +101,19 @@ def _describe(name: str, fact: WorkFact, zone: str) -> Iterable[str]:
     if (question := work.pending_question) is not None:
         parts.append("It waits for the user's answer to a question.")
         quotes.append(quote_outside("question", truncate(question.prompt, MAX_RESULT_CHARS)))
+    if quotes and not is_marked and _has_outside_text(fact):
+        parts.append("Its texts may contain outside text; task_history and list_work show them.")
+        quotes = []
     yield " ".join(parts)
     yield from quotes
+
+
+def _has_outside_text(fact: WorkFact) -> bool:
+    """Return whether texts of some work may repeat outside text, also from before a fresh start."""
+    work, last = fact.conversation, fact.last_run
+    if may_contain_outside_text(work):
+        return True
+    return last is not None and work.fresh_at is not None and last.ended_at <= work.fresh_at
 
 
 def _status(work: Conversation) -> str:

@@ -84,10 +84,14 @@ _select_activities: Select[Any] = (
         _current.c.id.is_not(None),
     )
 )
-_select_runs = select(runs, conversations.c.title).join(
-    conversations,
-    and_(conversations.c.user_id == runs.c.user_id, conversations.c.id == runs.c.conversation_id),
+#: Not a join: SQLite would begin with all conversations of the user.
+_title = (
+    select(conversations.c.title)
+    .where(conversations.c.user_id == runs.c.user_id, conversations.c.id == runs.c.conversation_id)
+    .correlate(runs)
+    .scalar_subquery()
 )
+_select_runs = select(runs, _title.label("title"))
 
 
 def select_runs(status: RunStatus, *, after: bool) -> Select[Any]:

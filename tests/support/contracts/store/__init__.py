@@ -7,17 +7,13 @@ from collections.abc import Callable
 from inspect import isfunction
 
 from support.contracts.store import (
-    activity,
-    awaited,
     claiming,
     clients,
     commits,
     conversations,
     discovery,
     fairness,
-    folders,
     holding,
-    job_lists,
     memories,
     memory,
     pruning,
@@ -29,6 +25,7 @@ from support.contracts.store import (
     values,
     waiting,
 )
+from support.contracts.store.work import activity, awaited, folders, job_lists
 from support.stage.scene import Scene
 
 Promise = Callable[[Scene], None]

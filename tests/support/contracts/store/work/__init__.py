@@ -1,0 +1,1 @@
+"""Promises about jobs, folders, and what runs now."""
