@@ -11,6 +11,7 @@ from support.doubles.tools import ALONE
 from support.people.users import add_user
 from support.programs.signed_in import SignedInOwner
 from support.requirements import requirement
+from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.bus.local import LocalBus
@@ -18,6 +19,7 @@ from backburner.core.conversation import Conversation, Use
 from backburner.core.ids import UserId
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.tool_policy import ALWAYS_HERE
+from backburner.core.work.folders import Folder
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer
 from backburner.process.shell import ConfinedShell
@@ -102,6 +104,22 @@ async def test_the_first_use_of_a_sign_in_is_part_of_one_question(
 
     await ask(stage, chat, gh("run", "cancel", "5", "-R", "a/b"))
     assert stage.question(chat).prompt.endswith("It uses your gh sign-in (octocat at github.com).")
+
+
+@requirement("B-signed-in", "B-folder")
+async def test_a_program_in_another_folder_of_agents_is_not_trusted(
+    stage: Stage, owner: SignedInOwner
+) -> None:
+    chat = await stage.chat()
+    folder = Folder(
+        path=str(owner.programs), machine="", machine_name="", read_only=False, created_at=NOON
+    )
+    stage.database.run(lambda tx: tx.folders.put(chat.user_id, folder))
+
+    await ask(stage, chat, gh(*LIST))
+
+    assert stage.load(chat).questions == ()
+    assert "agents can write" in stage.engine.results[-1].text
 
 
 @requirement("B-signed-in")

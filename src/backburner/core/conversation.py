@@ -226,6 +226,11 @@ class Conversation:
         return self.questions[0] if self.questions else None
 
     @property
+    def folder_path(self) -> str | None:
+        """Where it works; None for the private workspace."""
+        return None if self.folder is None else self.folder.path
+
+    @property
     def is_recurring(self) -> bool:
         return self.schedule is not None and is_recurring(self.schedule)
 

@@ -113,10 +113,13 @@ class SignInState:
 
 
 class SignIns(Protocol):
-    def describe(self, program: str, folder: Path | None = None) -> str:
+    def describe(
+        self, program: str, folder: Path | None = None, *, agents: Sequence[Path] = ()
+    ) -> str:
         """Name the account of a program's sign-in, as far as its own settings tell. Blocking.
 
-        Raises `ProcessFailed` with the reason if it cannot be used in this folder.
+        `agents` are further folders that agents write. Raises `ProcessFailed` with the reason if
+        it cannot be used in this folder.
         """
 
     async def run(
@@ -128,6 +131,7 @@ class SignIns(Protocol):
         below: str,
         within: timedelta,
         cage: Cage,
+        agents: Sequence[Path] = (),
     ) -> CommandResult:
         """Run a program with its own sign-in in a folder, at the path `below` it.
 

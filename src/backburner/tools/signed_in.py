@@ -39,6 +39,8 @@ class WatchedFolder:
     has_others: Callable[[], Awaitable[bool]]
     #: Programs whose sign-in a lasting grant of the conversation is for.
     signed_in: Callable[[], Awaitable[frozenset[str]]]
+    #: All folders of the user that agents work in.
+    folders: Callable[[], Awaitable[Sequence[Path]]]
     #: Runs a command, and puts back the files that other programs obey.
     run_watched: Callable[..., Awaitable[ToolResult]]
     describe: Callable[[CommandResult, timedelta], str]
@@ -70,6 +72,7 @@ class _SignedIn:
         """
         # Another user may have joined since the call was admitted.
         await self._check_alone()
+        agents = await self._place.folders()
 
         async def run() -> CommandResult:
             return await self._sign_ins.run(
@@ -79,6 +82,7 @@ class _SignedIn:
                 below=arguments.folder or ".",
                 within=PROGRAM_TIMEOUT,
                 cage=self._place.cage,
+                agents=agents,
             )
 
         return await self._place.run_watched(
@@ -107,4 +111,5 @@ class _SignedIn:
             raise NotAllowed(HAS_OTHERS)
 
     async def _describe_account(self, program: str) -> str:
-        return await asyncio.to_thread(self._sign_ins.describe, program, self._place.folder)
+        agents, folder = await self._place.folders(), self._place.folder
+        return await asyncio.to_thread(self._sign_ins.describe, program, folder, agents=agents)

@@ -1,7 +1,9 @@
 """Collects the tools of a run, restricted to those its work may use."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
@@ -20,19 +22,25 @@ from backburner.tools.progress import progress_offers
 from backburner.tools.tasks import task_offers
 from backburner.tools.workspace import CommandTerms
 
+#: For tools that are offered; what they may do is looked up at each call.
+KNOWN_SECONDS = 60
+
 
 def no_workspace(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
     del user, terms
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Toolbox:
     deps: Deps
     #: Makes the file and command tools of a user.
     workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
     #: Whether programs can use the sign-ins of a single user here.
     has_sign_ins: bool = False
+    #: Whether one user has the only account, and until when that need not be looked up again.
+    _is_alone: bool = False
+    _known_until: float = 0.0
 
     async def has_others(self) -> bool:
         """Return whether more than one user has an account here."""
@@ -49,6 +57,9 @@ class Toolbox:
         async def signed_in() -> frozenset[str]:
             return await self._signed_in(conversation)
 
+        async def list_folders() -> Sequence[Path]:
+            return await self._list_folders(conversation.user_id)
+
         deps, origin = with_retries(self.deps), Origin.of(turn, conversation.uses)
         terms = CommandTerms(
             turn,
@@ -58,6 +69,7 @@ class Toolbox:
             folder_removed=not await self._may_use(conversation),
             may_sign_in=await self._may_sign_in(conversation),
             signed_in=signed_in,
+            folders=list_folders,
         )
         # Nobody looks at discovery while it runs.
         is_watched = conversation.kind is not Kind.DISCOVERY
@@ -74,9 +86,18 @@ class Toolbox:
         return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]
 
     async def _may_sign_in(self, conversation: Conversation) -> bool:
+        """Whether programs with sign-ins are offered; each call checks again who has accounts."""
         if not self.has_sign_ins or not conversation.may_use(Use.SIGN_INS):
             return False
-        return not await self.has_others()
+        now = asyncio.get_running_loop().time()
+        if self._known_until <= now:
+            self._is_alone = not await self.has_others()
+            self._known_until = now + KNOWN_SECONDS
+        return self._is_alone
+
+    async def _list_folders(self, user: UserId) -> Sequence[Path]:
+        known = await self.deps.store.read(lambda tx: folders.usable(tx, self.deps, user))
+        return [Path(folder.path) for folder in known]
 
     async def _signed_in(self, conversation: Conversation) -> frozenset[str]:
         """Return the programs whose sign-in the user has allowed here for good."""

@@ -111,6 +111,10 @@ async def no_programs() -> frozenset[str]:
     return frozenset()
 
 
+async def no_folders() -> Sequence[Path]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class CommandTerms:
     #: The run whose commands they are.
@@ -126,6 +130,8 @@ class CommandTerms:
     may_sign_in: bool = False
     #: Programs whose sign-in a lasting grant of the conversation is for.
     signed_in: Callable[[], Awaitable[frozenset[str]]] = no_programs
+    #: All folders of the user that agents work in.
+    folders: Callable[[], Awaitable[Sequence[Path]]] = no_folders
 
 
 class FetchUrl(Arguments):
@@ -321,6 +327,7 @@ class _Workspace:
             cage=self._terms.cage,
             has_others=self._terms.has_others,
             signed_in=self._terms.signed_in,
+            folders=self._terms.folders,
             run_watched=self._run_watched,
             describe=_describe_run,
         )

@@ -408,7 +408,7 @@ def _common_fields(row: ConversationRow, display: DisplayContext, deps: Deps) ->
             QuestionOut.of(question, conversation.id) for question in conversation.questions
         ],
         "profile": conversation.profile or deps.default_profile,
-        "folder": conversation.folder and conversation.folder.path,
+        "folder": conversation.folder_path,
         "waits_for": display.waits.get(conversation.id),
         "session": session and AgentSessionOut(engine=session.profile, id=session.id),
         "claude_session_id": session.id if session is not None and is_claude else None,

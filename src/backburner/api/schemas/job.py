@@ -24,6 +24,7 @@ _SUMMARY = {
     "id": _JOB,
     "description": "Count the files",
     "agent": None,
+    "folder": None,
     "timeout": 3600.0,
     "status": "completed",
     "needs_you": False,
@@ -147,6 +148,7 @@ class JobSummaryOut(BaseModel):
     id: str
     description: str
     agent: str | None = Field(description="The agent or profile that was asked for, if any.")
+    folder: str | None = Field(description="Where it works; null: the private workspace.")
     timeout: Seconds = Field(description="Of a run, in seconds.")
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")

@@ -228,6 +228,7 @@ class TaskOut(BaseModel):
         tools=None,
         uses=None,
         agent=None,
+        folder="/srv/ada/app",
         reports_to=[{"channel": "discord", "target": "42"}],
         on_repeated_failure="pause",
         profile="claude",
@@ -266,6 +267,7 @@ class TaskOut(BaseModel):
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
     uses: UsesOut
     agent: str | None = Field(description="The agent that was asked for, if any.")
+    folder: str | None = Field(description="Where it works; null: the private workspace.")
     reports_to: Sequence[DestinationOut]
     on_repeated_failure: FailurePolicy
     profile: str = Field(description="The profile that its runs use.")
@@ -296,6 +298,7 @@ class TaskOut(BaseModel):
             questions=[
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
+            folder=conversation.folder_path,
             progress=ProgressOut.of(row.progress),
             updated_at=row.updated_at,
             running=RunningOut.of(row.running),

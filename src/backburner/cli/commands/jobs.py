@@ -262,6 +262,7 @@ def print_job(job: Any) -> None:
             "id": job["id"],
             "description": job["description"],
             "agent": job["agent"],
+            "folder": job["folder"],
             "status": describe_status(job),
             "running": describe_running(job["running"]),
             "question": job["question"],

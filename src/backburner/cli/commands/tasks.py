@@ -94,6 +94,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "on repeated failure": details["on_repeated_failure"],
             "timeout": describe_seconds(details["timeout"]),
             "agent": details["agent"],
+            "folder": details["folder"],
             "tools": _tools(details),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),

@@ -103,7 +103,7 @@ def proposal_question(
         "title": conversation.title,
         "context": dict(conversation.state.context),
         "schedule": None if conversation.schedule is None else to_json(conversation.schedule),
-        "folder": conversation.folder and conversation.folder.path,
+        "folder": conversation.folder_path,
         "tools": None if conversation.tools is None else list(conversation.tools),
         "recipients": [[to.channel, to.target] for to in conversation.reports_to],
         "notify": conversation.notify.value,

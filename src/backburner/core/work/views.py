@@ -83,6 +83,8 @@ class JobView:
     description: str
     prompt: str
     agent: str | None
+    #: Where it works; None: in the private workspace.
+    folder: str | None
     #: Of each run.
     timeout: timedelta | None
     status: JobStatus
@@ -210,6 +212,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         description=conversation.title,
         prompt=str(context.get("prompt", "")),
         agent=conversation.agent or conversation.requested_profile,
+        folder=conversation.folder_path,
         timeout=conversation.run_timeout,
         status=status,
         needs_you=bool(conversation.questions),

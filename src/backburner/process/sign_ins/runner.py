@@ -103,12 +103,14 @@ class SignedInPrograms:
         self._readable = tuple(readable)
         self._disk = disk
 
-    def describe(self, program: str, folder: Path | None = None) -> str:
+    def describe(
+        self, program: str, folder: Path | None = None, *, agents: Sequence[Path] = ()
+    ) -> str:
         """Name the account of a sign-in. Raises `ProcessFailed` with the reason if there is none.
 
         Blocking: call in threads.
         """
-        return self._prepare(program, folder).sign_in.account
+        return self._prepare(program, folder, agents).sign_in.account
 
     def states(self) -> Sequence[SignInState]:
         """Describe the sign-in of each program, or why it cannot be used."""
@@ -129,9 +131,10 @@ class SignedInPrograms:
         below: str,
         within: timedelta,
         cage: Cage,
+        agents: Sequence[Path] = (),
     ) -> CommandResult:
         """Run a program in a folder below that of its conversation."""
-        prepared = await asyncio.to_thread(self._prepare, program, folder)
+        prepared = await asyncio.to_thread(self._prepare, program, folder, agents)
         place = await asyncio.to_thread(_find_folder, folder, below)
         async with temporary_folder() as temporary:
             await asyncio.to_thread(_write_files, temporary / HOME, prepared.sign_in.files)
@@ -144,8 +147,8 @@ class SignedInPrograms:
             long = [secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS]
             return await run_bounded(command, within, long)
 
-    def _prepare(self, program: str, folder: Path | None) -> _Prepared:
-        agents = (*self._agents, *((folder,) if folder is not None else ()))
+    def _prepare(self, program: str, folder: Path | None, others: Sequence[Path] = ()) -> _Prepared:
+        agents = (*self._agents, *others, *((folder,) if folder is not None else ()))
         found = find_program(program, self._owner.variables.get("PATH", ""), agents)
         sign_in = read_sign_in(program, self._owner)
         confinement = confine_to(*agents, readable=self._readable)
