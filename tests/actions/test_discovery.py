@@ -5,20 +5,25 @@ from typing import Any
 
 import pytest
 from support.doubles.engine import COMPLETE, End, Say, ScriptedEngine
+from support.people.users import add_user
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.scene import read_everything
 from support.stage.silences import let_pass
 from support.stage.stage import Stage, prompts
 
+from backburner.actions import discovery
 from backburner.actions.deps import DiscoverySettings
+from backburner.actions.discovery import LookedAt
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import Conversation, Kind, PauseReason, Status
-from backburner.core.errors import Conflict
+from backburner.core.conversation import Conversation, Kind, PauseReason, Status, WorkFolder
+from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import UserId
 from backburner.core.schedule import Interval
+from backburner.core.work.discovery import REPOSITORY
+from backburner.core.work.folders import Folder
 from backburner.ports import ConversationFilter, ConversationRow, Tx, View
 from backburner.store.db import Database
 from backburner.tools.toolbox import Toolbox
@@ -27,8 +32,10 @@ MINUTE = timedelta(minutes=1)
 ALLOWED = DiscoverySettings(allowed=True)
 
 
-async def a_repository(user: UserId) -> str:
-    return f"## main\n M draft.txt of {user}\n"
+async def a_repository(conversation: Conversation, *, may_sign_in: bool) -> str:
+    ci = " and CI" if may_sign_in and REPOSITORY in conversation.state.context else ""
+    place = f" in {conversation.folder_path}" if conversation.folder_path else ""
+    return f"## main\n M draft.txt of {conversation.user_id}{place}{ci}\n"
 
 
 def make_stage(database: Database, **more: Any) -> Stage:
@@ -208,3 +215,43 @@ async def test_one_that_fails_twice_stands_still_and_says_so(stage: Stage) -> No
 
     assert stage.load(looks).pause_reason is PauseReason.FAILURES
     assert len(stage.notices()) == 1
+
+
+@requirement("B-discovery-context")
+async def test_discovery_looks_at_a_project_that_was_named_when_it_was_switched_on(
+    stage: Stage,
+) -> None:
+    folder = Folder(path="/srv/app", machine="", machine_name="", read_only=False, created_at=NOON)
+    stage.database.run(lambda tx: tx.folders.put(USER, folder))
+    switch_on(stage, LookedAt("app", "ada/app"))
+    (looks,) = found(stage)
+    assert looks.folder == WorkFolder("/srv/app", read_only=True)
+    assert looks.state.context[REPOSITORY] == "ada/app"
+
+    assert await surroundings(stage) == "draft.txt of u_user in /srv/app and CI"
+    stage.database.run(lambda tx: add_user(tx, MATE))
+    assert await surroundings(stage) == "draft.txt of u_user in /srv/app"
+    stage.database.run(lambda tx: tx.folders.remove(USER, "/srv/app", ""))
+    assert await surroundings(stage) == ""
+
+
+async def test_a_name_that_is_no_repository_is_refused_and_changes_nothing(stage: Stage) -> None:
+    for name in ("app", "--repo/x", "a/b/c", "a/b --jq x", "a/-b", ""):
+        project = LookedAt(None, name)
+        with pytest.raises(BadRequest):
+            switch_on(stage, project)
+    assert found(stage) == []
+
+
+def switch_on(stage: Stage, project: LookedAt) -> None:
+    stage.database.run(lambda tx: discovery.switch(stage.deps, tx, USER, on=True, project=project))
+
+
+async def surroundings(stage: Stage) -> str:
+    """Let discovery look, and return what it was told of the repository."""
+    await talk(stage, "Hello.")
+    let_pass(stage, 31 * MINUTE)
+    await stage.work()
+    (looks,) = found(stage)
+    text = prompts(stage.engine, looks.id)[-1]
+    return next((line[3:] for line in text.splitlines() if "draft.txt" in line), "")

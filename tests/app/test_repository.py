@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.programs.signed_in import SignedInOwner
+from support.requirements import requirement
 
 from backburner.app import repository
 from backburner.core.errors import ProcessFailed
@@ -134,3 +136,17 @@ async def test_a_command_that_fails_or_times_out_gives_no_description(
 
     assert await repository.describe_repository(folder, Broken()) == ""
     assert await repository.describe_repository(folder, Slow()) == ""
+
+
+@requirement("B-discovery-context", "B-signed-in")
+async def test_ci_and_pull_requests_are_listed_with_the_sign_in_of_gh(tmp_path: Path) -> None:
+    owner = SignedInOwner(tmp_path)
+
+    text = await repository.describe_ci(owner.folder, "ada/app", owner.sign_ins())
+    (owner.home / ".config/gh/hosts.yml").unlink()
+    missing = await repository.describe_ci(owner.folder, "ada/app", owner.sign_ins())
+
+    assert "$ gh run list --repo ada/app --limit 10\nsigned in as octocat" in text
+    assert "$ gh pr list --repo ada/app --limit 10\nsigned in as octocat" in text
+    assert owner.token not in text
+    assert missing.count("Not run: ") == 2

@@ -1,14 +1,14 @@
 """The dependencies of the actions, built by `app`."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import IO
+from typing import IO, Any, Protocol
 
 from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.commands import LineStep
-from backburner.core.conversation import Kind
+from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
@@ -93,7 +93,15 @@ class FolderRules:
     read: Callable[[str], Awaitable[FolderContent]] = no_folder
 
 
-async def no_repository(_user: UserId) -> str:
+class DescribeRepository(Protocol):
+    def __call__(
+        self, conversation: Conversation, *, may_sign_in: bool
+    ) -> Coroutine[Any, Any, str]:
+        """Describe the git repository of a conversation; empty: there is none."""
+
+
+async def no_repository(conversation: Conversation, *, may_sign_in: bool) -> str:
+    del conversation, may_sign_in
     return ""
 
 
@@ -168,7 +176,7 @@ class Deps:
     discovery: DiscoverySettings = DiscoverySettings()
     folders: FolderRules = FolderRules()
     #: Describes the git repository in a user's workspace; empty: there is none.
-    describe_repository: Callable[[UserId], Awaitable[str]] = no_repository
+    describe_repository: DescribeRepository = no_repository
     #: Deletes the files of a user on this machine.
     remove_files: Callable[[UserId], Awaitable[None]] = no_files
     #: Yields the commands on this machine that were interrupted, and then forgets them.

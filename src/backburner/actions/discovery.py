@@ -1,10 +1,12 @@
 """Discovery: a conversation of the user that finds work to propose, while switched on."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
+from backburner.actions.work import folders
 from backburner.core import routing, transitions
+from backburner.core.conversation import Conversation, Use
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_conversation_id
 from backburner.core.work import discovery
@@ -12,8 +14,18 @@ from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, Tx, View
 
 
-def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
-    """Switch discovery on or off; discovery that is on and not paused is left unchanged."""
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """The project that discovery looks at."""
+
+    #: A folder that was added, by its path or name; None: the private workspace.
+    folder: str | None = None
+    #: As owner/name on the server of gh: its CI and pull requests are listed.
+    repository: str | None = None
+
+
+def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool, project: LookedAt | None = None) -> None:
+    """Switch discovery on or off; what is on and not paused stays, unless a project is named."""
     if on and not deps.discovery.allowed:
         raise Conflict(
             "Discovery is disabled on this server.",
@@ -21,17 +33,35 @@ def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
         )
     tx.users.lock(user)
     found = [tx.conversations.lock(user, which) for which in tx.discovery.conversation_ids(user)]
-    if on and any(one.pause_reason is None for one in found):
+    if on and project is None and any(one.pause_reason is None for one in found):
         return
     for one in found:
         save(tx, transitions.archive(one, now=tx.now))
     if on:
+        project = project or LookedAt()
+        name = project.repository
         step = transitions.start_discovery(
-            new_conversation_id(), user, every=deps.discovery.every, now=tx.now
+            new_conversation_id(),
+            user,
+            every=deps.discovery.every,
+            now=tx.now,
+            folder=folders.choose(tx, deps, user, project.folder, here=None, uses=None),
+            params={} if name is None else {discovery.REPOSITORY: discovery.check_repository(name)},
         )
         tx.conversations.add(
             replace(step, conversation=routing.assign(step.conversation, deps.routes))
         )
+
+
+def check_project(tx: Tx, deps: Deps, conversation: Conversation) -> tuple[bool, bool]:
+    """Return whether its folder may still be looked at, and whether sign-ins may be used.
+
+    Sign-ins are for installs with one account.
+    """
+    folder = conversation.folder
+    may_look = folder is None or folders.is_usable(tx, deps, conversation.user_id, folder)
+    is_alone = len(tx.accounts.page(limit=2)) == 1
+    return may_look, is_alone and conversation.may_use(Use.SIGN_INS)
 
 
 def describe_surroundings(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:

@@ -6,16 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from backburner.actions.deps import no_repository
+from backburner.actions.deps import DescribeRepository, no_repository
 from backburner.app.engines import build_engine, closer
 from backburner.app.first_use import LateNetwork
-from backburner.app.repository import describe_repository
+from backburner.app.repository import describe_ci, describe_repository
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
 from backburner.core.tool_policy import COMMAND_TOOL
+from backburner.core.work.discovery import REPOSITORY
 from backburner.ports import Channel, Engine, Offer, Shell, Store
 from backburner.process.confinement import cage_missing, confine_to
 from backburner.process.memory import free_memory
@@ -65,7 +66,7 @@ class Machines:
     #: Whether programs can use the sign-ins of a single user.
     has_sign_ins: bool = False
     #: Describes the git repository in a user's workspace, if there is one.
-    repository: Callable[[UserId], Awaitable[str]] = no_repository
+    repository: DescribeRepository = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: Wraps the store; only tests use it, to inject faults.
     store: Callable[[Store], Store] = lambda store: store
@@ -131,10 +132,21 @@ def _shell(settings: Settings) -> Shell:
     )
 
 
-def _repositories(settings: Settings, shell: Shell) -> Callable[[UserId], Awaitable[str]]:
+def _repositories(settings: Settings, shell: Shell) -> DescribeRepository:
     if settings.commands == "off":
         return no_repository
-    return lambda user: describe_repository(settings.workspaces / user, shell)
+    sign_ins = build_sign_ins(settings)
+
+    async def describe(conversation: Conversation, *, may_sign_in: bool) -> str:
+        own = conversation.folder
+        folder = settings.workspaces / conversation.user_id if own is None else Path(own.path)
+        described = await describe_repository(folder, shell)
+        name = str(conversation.state.context.get(REPOSITORY, ""))
+        if name and may_sign_in and sign_ins is not None:
+            described += await describe_ci(folder, name, sign_ins)
+        return described
+
+    return describe
 
 
 def _workspaces(

@@ -9,10 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from backburner.core.commands import Cage
-from backburner.core.errors import ProcessFailed
-from backburner.ports import CommandBounds, Shell
+from backburner.core.errors import BackburnerError, ProcessFailed
+from backburner.core.work.discovery import gh_arguments
+from backburner.ports import CommandBounds, Shell, SignIns
 
 COMMAND_TIMEOUT = timedelta(seconds=10)
+GH_TIMEOUT = timedelta(seconds=30)
 BOUNDS = CommandBounds(cage=Cage.LOOK, sees_processes=False)
 
 _GIT = (
@@ -29,6 +31,26 @@ git rev-parse --git-dir > /dev/null 2>&1 || exit 1
 git config --get-regexp '^filter\\.' > /dev/null ||
   {_GIT} status --short --branch --ignore-submodules=all | head -n 60
 {_GIT} log --oneline --no-decorate -n 5 2> /dev/null || true"""
+
+
+async def describe_ci(folder: Path, repository: str, sign_ins: SignIns) -> str:
+    """Return the last runs of CI and the open pull requests, as gh lists them."""
+    texts = []
+    for arguments in gh_arguments(repository):
+        try:
+            ran = await sign_ins.run(
+                "gh",
+                arguments,
+                folder=folder,
+                below=".",
+                within=GH_TIMEOUT,
+                cage=Cage.LOOK,
+            )
+            output = ran.output if ran.code == 0 else f"Failed: {ran.output[-500:]}"
+        except BackburnerError as error:
+            output = f"Not run: {error}"
+        texts.append(f"\n$ gh {' '.join(arguments)}\n{output}")
+    return "".join(texts)
 
 
 async def describe_repository(folder: Path, shell: Shell) -> str:

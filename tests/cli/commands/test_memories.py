@@ -48,6 +48,14 @@ def test_memories_are_listed_and_edited_and_discovery_is_turned_on_and_off(
     assert served("memories", "search", "milk") == ["No memories."]
 
     assert served("discovery", "status") == ["off"]
+    assert served("discovery", "on", "--repository", "ada/app", "--yes") == [
+        "gh run list --repo ada/app --limit 10",
+        "gh pr list --repo ada/app --limit 10",
+    ]
+    served("discovery", "off")
+    assert call("discovery", "on", "--repository", "--jq/x").code == 2
+    assert call("discovery", "on", "--folder", "nowhere").code == 3
+    assert served("discovery", "status") == ["off"]
     served("discovery", "on")
     assert served("discovery", "status") == ["on"]
     served("discovery", "off")

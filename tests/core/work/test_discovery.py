@@ -9,12 +9,13 @@ from support.stage.make import NOON, USER
 
 from backburner.core import prompt, tool_policy, transitions
 from backburner.core.conversation import Kind, MessageRole, Notify, Status
+from backburner.core.errors import BadRequest
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
 from backburner.core.question import NewQuestion, QuestionType
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import Tool
 from backburner.core.work import discovery
-from backburner.core.work.discovery import Presence, Snippet
+from backburner.core.work.discovery import Presence, Snippet, check_repository, gh_arguments
 
 MINUTE = timedelta(minutes=1)
 EVERY = 30 * MINUTE
@@ -124,3 +125,15 @@ def test_discovery_is_shown_the_newest_messages_within_bounds() -> None:
     assert " 99 x" in shown
     assert " 50 x" not in shown
     assert prompt.TRUNCATION_MARK in shown
+
+
+def test_a_repository_is_named_by_owner_and_name_and_is_no_option() -> None:
+    assert check_repository("ada/my.app-2") == "ada/my.app-2"
+    for name in ("", "app", "/app", "ada/", "-a/b", "a/-b", "a/b/c", "a/b c", "a/b\n", "a" * 300):
+        with pytest.raises(BadRequest, match="owner/name"):
+            check_repository(name)
+
+
+def test_gh_is_asked_about_this_repository_only() -> None:
+    lines = [" ".join(arguments) for arguments in gh_arguments("ada/app")]
+    assert lines == ["run list --repo ada/app --limit 10", "pr list --repo ada/app --limit 10"]

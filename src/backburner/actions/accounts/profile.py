@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from backburner.actions import discovery, spending
 from backburner.actions.deps import Deps
+from backburner.actions.discovery import LookedAt
 from backburner.actions.origin import NO_CONVERSATION
 from backburner.core import allowance
 from backburner.core.accounts import ZoneSource
@@ -48,10 +49,12 @@ async def change_settings(
     zone: str | None = None,
     found_zone: tuple[str, ZoneSource] | None = None,
     paused: bool | None = None,
-    discovers: bool | None = None,
+    discovers: bool | LookedAt | None = None,
     limits: Mapping[AllowanceScope, str | None] | None = None,
 ) -> AccountSettings:
     """Change the given settings. A limit of None restores the default.
+
+    `discovers` switches discovery; with a project, it looks at that one from now on.
 
     `found_zone` is a time zone that nobody was asked for: see `note_zone`.
     """
@@ -76,7 +79,8 @@ async def change_settings(
         if paused is not None:
             tx.users.pause_everything(user, paused=paused)
         if discovers is not None:
-            discovery.switch(deps, tx, user, on=discovers)
+            project = discovers if isinstance(discovers, LookedAt) else None
+            discovery.switch(deps, tx, user, on=discovers is not False, project=project)
         for scope, limit in changed.items():
             if limit is None:
                 tx.spending.reset_allowance(user, scope)

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from typing import Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions import personal_data
 from backburner.actions.accounts import profile
+from backburner.actions.discovery import LookedAt
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.spending import AllowanceOut
+from backburner.api.schemas.work.folder import FolderName
 from backburner.core.accounts import Role, ZoneSource
 from backburner.core.allowance import AllowanceScope
+from backburner.core.errors import BadRequest
 
 
 class MeChangesBody(RequestBody):
@@ -36,10 +39,33 @@ class MeChangesBody(RequestBody):
         description="Whether the agent looks for work to propose while you are idle. Turning it"
         " off stops discovery; turning it on starts it anew.",
     )
+    discovery_folder: FolderName = None
+    discovery_repository: str | None = Field(
+        default=None,
+        max_length=201,
+        description="With `discovery`: owner/name. Its CI and pull requests are listed with your"
+        " sign-in of gh before each look.",
+    )
     allowances: dict[AllowanceScope, str | None] | None = Field(
         default=None,
         description="Such as `2.50 USD, 500000 tokens` or `none`; null: the server's default.",
     )
+
+    @model_validator(mode="after")
+    def _check_project(self) -> Self:
+        if (self.discovery_folder or self.discovery_repository) and not self.discovery:
+            raise BadRequest(
+                "A folder or repository is for discovery that is turned on.",
+                hint="Send `discovery: true` with it.",
+            )
+        return self
+
+    @property
+    def project(self) -> LookedAt | None:
+        """The project that discovery is to look at, if one is named."""
+        if not (self.discovery_folder or self.discovery_repository):
+            return None
+        return LookedAt(self.discovery_folder, self.discovery_repository)
 
 
 class ErasureBody(RequestBody):

@@ -88,11 +88,22 @@ def start_job(
 
 
 def start_discovery(
-    conversation_id: ConversationId, user_id: UserId, *, every: timedelta, now: datetime
+    conversation_id: ConversationId,
+    user_id: UserId,
+    *,
+    every: timedelta,
+    now: datetime,
+    folder: WorkFolder | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> Step:
-    """Create the conversation that looks for work to propose; it first runs after `every`."""
+    """Create the conversation that looks for work to propose; it first runs after `every`.
+
+    It only reads in its folder.
+    """
     brief = Brief(
         title=DISCOVERY_TITLE,
+        folder=folder and replace(folder, read_only=True),
+        params=params or {},
         prompt=proposal.DISCOVERY_PROMPT,
         schedule=Interval(every, anchor=now + every),
         created_by=Author.AGENT,

@@ -1,10 +1,12 @@
 """Discovery: when the agent may look for work to propose, and what its prompt shows."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, Message
+from backburner.core.errors import BadRequest
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.prompt import format_message, quote_outside, truncate
 from backburner.core.schedule.describe import describe
@@ -16,6 +18,12 @@ MAX_SNIPPET_CHARS = 600
 MAX_SNIPPETS_CHARS = 10_000
 MAX_REPOSITORY_CHARS = 4_000
 MAX_SHOWN_TASKS = 20
+#: Of runs of CI and of pull requests.
+MAX_LISTED = 10
+#: The parameter of discovery that names the repository.
+REPOSITORY = "repository"
+#: No option of a program, and nothing that a shell would read.
+_REPOSITORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 #: After this long without a message, the user is considered away and cannot approve anything.
 PRESENCE_WINDOW = timedelta(hours=2)
 
@@ -46,6 +54,19 @@ def may_discover(presence: Presence, *, now: datetime, idle_for: timedelta | Non
     if idle_for is None or presence.awaits_reply or presence.last_message_at is None:
         return False
     return idle_for <= now - presence.last_message_at <= PRESENCE_WINDOW
+
+
+def check_repository(name: str) -> str:
+    """Refuse what is not the name of a repository: it becomes an argument of gh."""
+    if _REPOSITORY.fullmatch(name) is None:
+        raise BadRequest(f"{name[:80]!r} is not a repository.", hint="Write it as owner/name.")
+    return name
+
+
+def gh_arguments(repository: str) -> Sequence[Sequence[str]]:
+    """List the calls of gh with which discovery looks at CI and pull requests."""
+    fixed = ("--repo", repository, "--limit", str(MAX_LISTED))
+    return (("run", "list", *fixed), ("pr", "list", *fixed))
 
 
 def keep_state_only(outcome: Outcome) -> Outcome:
