@@ -13,6 +13,7 @@ from backburner.actions.work.jobs import JobRequest, JobsChanged, JobSelection
 from backburner.core import prompt
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.outcome import format_result
+from backburner.core.work.folders import MAX_PATH_CHARS
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
@@ -47,6 +48,11 @@ class StartJob(Arguments):
         description="`general`, `researcher` (reads only), `coder`, or one that the user names.",
     )
     timeout: Timeout = None
+    folder: str | None = Field(
+        default=None,
+        max_length=MAX_PATH_CHARS,
+        description="The folder to work in, among those the user has added; null: that of here.",
+    )
     batch: str = Field(
         default="",
         max_length=MAX_BATCH_CHARS,
@@ -150,6 +156,7 @@ class _Tools:
             prompt=arguments.prompt,
             agent=arguments.agent.strip() or None,
             timeout=arguments.timeout,
+            folder=arguments.folder,
         )
         (job,) = await jobs.start(self._deps, self._origin, [request], batch=arguments.batch)
         return (
