@@ -22,6 +22,7 @@ from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
 from backburner.store import tables
 from backburner.store.dialect import is_sqlite, make_engine
+from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tx import Tx
 
 
@@ -124,7 +125,8 @@ def vacuum(engine: Engine) -> None:
 @contextmanager
 def _opened(url: str) -> Iterator[Engine]:
     engine = make_engine(url)
-    tables.metadata.create_all(engine)
+    # As users have it: SQLite also goes by the order in which indexes were made.
+    bring_up_to_date(engine)
     try:
         yield engine
     finally:

@@ -120,6 +120,11 @@ def _how_much(now: ColumnElement[Any]) -> Any:
             + _count(is_queued, runs.c.wait_until <= now)
         ).label("more"),
         exists().where(is_queued).label("queued"),
+        exists()
+        .where(
+            is_scheduled, conversations.c.folder.is_not(None), conversations.c.next_run_at <= now
+        )
+        .label("in_folders"),
         exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
         select(_ONE).select_from(outages).limit(_ONE).scalar_subquery().label("outage"),
     )
@@ -185,6 +190,8 @@ class Look:
     much_more: bool
     #: A user waits for a reply, or a run is queued: work that is due may have to wait for it.
     may_wait: bool
+    #: Some of what is due is in folders.
+    in_folders: bool = False
 
     @classmethod
     def of(cls, seen: Row[Any], *, a_lot: int = A_LOT) -> "Look":
@@ -194,6 +201,7 @@ class Look:
             much_due=seen.due >= a_lot,
             much_more=seen.more >= a_lot,
             may_wait=bool(seen.people or seen.queued),
+            in_folders=bool(seen.in_folders),
         )
 
 
@@ -234,12 +242,13 @@ def statements(
     The seats of profiles in `short`, or of all, are free for runs with a short timeout only.
     """
     has_seat: ColumnElement[bool] = conversations.c.profile.not_in(full) if full else true()
-    is_served = and_(has_seat, _can_use_folder(machine))
     if short_only:
-        is_served = and_(is_served, _is_short)
+        has_seat = and_(has_seat, _is_short)
     elif short:
-        is_served = and_(is_served, or_(_is_short, conversations.c.profile.not_in(short)))
-    sources = _Sources(is_served)
+        has_seat = and_(has_seat, or_(_is_short, conversations.c.profile.not_in(short)))
+    can_use_folder = _can_use_folder(machine)
+    is_served = and_(has_seat, can_use_folder)
+    sources = _Sources(has_seat, can_use_folder)
     return Statements(
         person_first=_person_first(is_served),
         whose_turn=cache(sources.whose_turn),
@@ -358,14 +367,21 @@ _remembers = (
 class _Sources:
     """The sources of work: schedules, inboxes, and queued runs."""
 
-    def __init__(self, is_served: ColumnElement[bool]) -> None:
-        self._is_served = is_served
-        self._more = [items(is_served), queued(is_served)]
+    def __init__(self, has_seat: ColumnElement[bool], can_use_folder: ColumnElement[bool]) -> None:
+        self._has_seat = has_seat
+        self._can_use_folder = can_use_folder
+        self._is_served = and_(has_seat, can_use_folder)
+        self._more = [items(self._is_served), queued(self._is_served)]
+
+    def _due(self, look: Look, *, may_wait: bool = True) -> Select[Any]:
+        """Select what is due; the index alone tells, unless some of it is in folders."""
+        is_served = self._is_served if look.in_folders else self._has_seat
+        return due(is_served, may_wait=may_wait)
 
     def whose_turn(
         self, look: Look, *, waits: bool, passes_over: bool = False, several: bool = False
     ) -> Select[Any]:
-        work_due = [due(self._is_served, may_wait=look.may_wait)] if look.has_due else []
+        work_due = [self._due(look, may_wait=look.may_wait)] if look.has_due else []
         more = self._more if look.has_more else []
         probed = [*(work_due if look.much_due else []), *(more if look.much_more else [])]
         conditions = [has_row(source) for source in probed]
@@ -396,7 +412,7 @@ class _Sources:
         return self._longest_waiting(look, _owner)
 
     def _longest_waiting(self, look: Look, owner: ColumnElement[str]) -> Select[Any]:
-        sources = [due(self._is_served), *(self._more if look.has_more else [])]
+        sources = [self._due(look), *(self._more if look.has_more else [])]
         oldest = [
             select(
                 source.where(owner_of(source) == owner)
@@ -410,7 +426,7 @@ class _Sources:
         return (
             select(conversations, _remembers)
             .join(waiting, waiting.c.id == conversations.c.id)
-            .where(conversations.c.user_id == owner, is_open)
+            .where(conversations.c.user_id == owner, is_open, self._can_use_folder)
             .where(_count_running(owner) < bindparam("cap"))
             .order_by(waiting.c.since)
             .limit(_ONE)

@@ -119,6 +119,11 @@ for _name, _columns in {
 partial_index(
     "ix_conversations_turn", conversations.c.turn_until, where=conversations.c.turn_run.is_not(None)
 )
+partial_index(
+    "ix_conversations_due_in_folder",
+    conversations.c.next_run_at,
+    where=and_(is_scheduled, conversations.c.folder.is_not(None)),
+)
 #: One run at a time writes in a folder.
 partial_index(
     "uq_conversations_folder_in_use",

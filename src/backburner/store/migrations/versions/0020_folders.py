@@ -34,6 +34,15 @@ def upgrade() -> None:
         "conversations",
         sa.Column("folder_read_only", sa.Boolean, nullable=False, server_default=sa.false()),
     )
+    due = "status = 'background' AND next_run_at IS NOT NULL AND turn_run IS NULL"
+    where = sa.text(f"{due} AND folder IS NOT NULL")
+    op.create_index(
+        "ix_conversations_due_in_folder",
+        "conversations",
+        ["next_run_at"],
+        postgresql_where=where,
+        sqlite_where=where,
+    )
     op.create_index(
         "uq_conversations_folder_in_use",
         "conversations",
