@@ -1,5 +1,6 @@
 """Discovery is a user's own to switch on, and looks at what there is while they are silent."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,8 +19,8 @@ from backburner.actions.discovery import LookedAt
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import Conversation, Kind, PauseReason, Status, WorkFolder
-from backburner.core.errors import BadRequest, Conflict
+from backburner.core.conversation import Conversation, Kind, PauseReason, Status, Use, WorkFolder
+from backburner.core.errors import BadRequest, Conflict, NotAllowed
 from backburner.core.ids import UserId
 from backburner.core.schedule import Interval
 from backburner.core.work.discovery import REPOSITORY
@@ -32,7 +33,10 @@ MINUTE = timedelta(minutes=1)
 ALLOWED = DiscoverySettings(allowed=True)
 
 
-async def a_repository(conversation: Conversation, *, may_sign_in: bool) -> str:
+async def a_repository(
+    conversation: Conversation, *, may_sign_in: bool, folders: Sequence[str]
+) -> str:
+    assert (conversation.folder_path is None) == (not folders)
     ci = " and CI" if may_sign_in and REPOSITORY in conversation.state.context else ""
     place = f" in {conversation.folder_path}" if conversation.folder_path else ""
     return f"## main\n M draft.txt of {conversation.user_id}{place}{ci}\n"
@@ -232,7 +236,24 @@ async def test_discovery_looks_at_a_project_that_was_named_when_it_was_switched_
     stage.database.run(lambda tx: add_user(tx, MATE))
     assert await surroundings(stage) == "draft.txt of u_user in /srv/app"
     stage.database.run(lambda tx: tx.folders.remove(USER, "/srv/app", ""))
-    assert await surroundings(stage) == ""
+    looked = len(prompts(stage.engine, looks.id))
+    await surroundings(stage)
+    assert len(prompts(stage.engine, looks.id)) == looked
+    assert "was removed" in stage.said(looks)[-1] or stage.load(looks).failures
+
+
+async def test_a_token_names_a_project_only_with_what_it_was_given(stage: Stage) -> None:
+    folder = Folder(path="/srv/app", machine="", machine_name="", read_only=False, created_at=NOON)
+    stage.database.run(lambda tx: tx.folders.put(USER, folder))
+    none, some = frozenset[Use](), frozenset({Use.FOLDERS, Use.SIGN_INS})
+    for project in (LookedAt("app", None, none), LookedAt(None, "ada/app", none)):
+        with pytest.raises(NotAllowed):
+            switch_on(stage, project)
+    assert found(stage) == []
+
+    switch_on(stage, LookedAt("app", "ada/app", some))
+    (looks,) = found(stage)
+    assert looks.uses == some
 
 
 async def test_a_name_that_is_no_repository_is_refused_and_changes_nothing(stage: Stage) -> None:

@@ -142,11 +142,22 @@ async def test_a_command_that_fails_or_times_out_gives_no_description(
 async def test_ci_and_pull_requests_are_listed_with_the_sign_in_of_gh(tmp_path: Path) -> None:
     owner = SignedInOwner(tmp_path)
 
-    text = await repository.describe_ci(owner.folder, "ada/app", owner.sign_ins())
+    text = await repository.describe_ci(owner.folder, "ada/app", owner.sign_ins(), agents=())
     (owner.home / ".config/gh/hosts.yml").unlink()
-    missing = await repository.describe_ci(owner.folder, "ada/app", owner.sign_ins())
+    sign_ins = owner.sign_ins()
+    missing = await repository.describe_ci(owner.folder, "ada/app", sign_ins, agents=())
 
     assert "$ gh run list --repo ada/app --limit 10\nsigned in as octocat" in text
     assert "$ gh pr list --repo ada/app --limit 10\nsigned in as octocat" in text
     assert owner.token not in text
     assert missing.count("Not run: ") == 2
+
+
+async def test_ci_is_not_listed_with_a_program_that_agents_can_write(tmp_path: Path) -> None:
+    owner = SignedInOwner(tmp_path)
+
+    text = await repository.describe_ci(
+        owner.folder, "ada/app", owner.sign_ins(), agents=[owner.programs]
+    )
+
+    assert text.count("agents can write") == 2

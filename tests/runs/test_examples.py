@@ -74,11 +74,15 @@ class Project:
         sign_ins = self.owner.sign_ins()
         return workspace_offers(folder, self.kept, shell, CheckedNetwork(), terms, sign_ins)
 
-    async def describe(self, conversation: Conversation, *, may_sign_in: bool) -> str:
+    async def describe(
+        self, conversation: Conversation, *, may_sign_in: bool, folders: Sequence[str]
+    ) -> str:
         assert may_sign_in
         assert conversation.folder_path == str(self.app)
         git = await describe_repository(self.app, ConfinedShell())
-        return git + await describe_ci(self.app, "ada/app", self.owner.sign_ins())
+        agents = [Path(path) for path in folders]
+        sign_ins = self.owner.sign_ins()
+        return git + await describe_ci(self.app, "ada/app", sign_ins, agents=agents)
 
     def folder(self, path: Path) -> WorkFolder:
         return WorkFolder(str(path))
@@ -173,22 +177,20 @@ async def test_a_pull_request_is_found_and_proposed(stage: Stage, clock: SetCloc
 async def test_tests_run_on_a_push_without_any_question(
     stage: Stage, project: Project, clock: SetClock
 ) -> None:
-    run_tests = {"description": "Tests", "prompt": "Run the tests.", "folder": "app"}
     log = Call("run_command", {"command": "git log --oneline -1 main"})
     test = Call("run_command", {"command": f"{sys.executable} -m pytest -q -p no:cacheprovider"})
-    stage.engine.then(log, Call("background_task", run_tests), End(QUIET))
-    stage.engine.then(test, End({"complete": True, "result": "green", "message": "Green."}))
-    task = await watch(stage, project.folder(project.remote))
+    stage.engine.then(log, test, End({"complete": True, "result": "green"}))
+    task = await watch(stage, project.folder(project.app))
     await stage.work()
 
     project.push("Change something")
     clock.advance(HALF_AN_HOUR)
-    stage.engine.then(log, End(QUIET))
+    stage.engine.then(log, test, End({"complete": True, "result": "green"}))
     await stage.work()
 
     texts = results(stage)
     assert "Add a test" in texts[0]
-    assert any(PASSED in text for text in texts), texts
+    assert sum(PASSED in text for text in texts) == 2, texts
     assert any("Change something" in text for text in texts)
     assert stage.load(task).questions == ()
     asked = stage.database.run(lambda tx: tx.browse.questions(USER, None, limit=9))

@@ -416,3 +416,14 @@ async def test_a_changed_prompt_or_tool_list_ends_lasting_grants(
 
     left = stage.database.run(lambda tx: tx.grants.valid(task.user_id, task.id))
     assert len(left) == kept
+
+
+async def test_a_cancel_that_is_only_proposed_stops_no_children(stage: Stage) -> None:
+    elsewhere = await stage.task(MONDAYS, title="elsewhere")
+    child = await stage.task(MONDAYS, title="child", parent_id=elsewhere.id)
+    origin = Origin.of(await work_turn(stage, await stage.task(title="own work")))
+
+    await call(stage, origin, "task_cancel", task="elsewhere", reason="Enough.")
+
+    assert stage.load(child).schedule is not None
+    assert stage.load(elsewhere).status is Status.BACKGROUND

@@ -28,6 +28,7 @@ from backburner.core.ids import (
     new_conversation_id,
     new_message_id,
 )
+from backburner.core.prompt import TRUNCATION_MARK
 from backburner.core.question import (
     CONSENT,
     DECIDED_IN_CHAT,
@@ -182,7 +183,9 @@ async def edit_last(
             raise Conflict("There is no message to edit.") from None
         tx.runs.stop_reply(user, conversation_id)
         # The agent's session contains the removed messages, so a new one starts.
-        fresh = replace(conversation, session=None)
+        fresh = replace(conversation, session=None, summarized=False)
+        if conversation.summarized:
+            tx.summaries.delete(user, conversation_id)
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
@@ -243,6 +246,11 @@ def _check_plain(tx: Tx, user: UserId, meant: tuple[ConversationId, Question], t
     except NotFound:
         return
     terms = (question.binds_to["change"]["terms"] or {}) if is_change else {}
+    if TRUNCATION_MARK in question.prompt:
+        raise Conflict(
+            "This is too long to be decided in a chat.",
+            hint="Look at the whole of it, and answer in the list of questions.",
+        )
     if work.reports_to or terms.get("reports_to") or tx.grants.valid(user, work_id):
         raise Conflict(
             "Work that reports elsewhere or may make calls unasked is not decided in a chat.",

@@ -10,7 +10,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.models.changes import forget_session
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
-from backburner.core.conversation import Author, Conversation, Status, common_uses, mark_brief
+from backburner.core.conversation import Author, Conversation, Status, Use, common_uses, mark_brief
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose, Question
@@ -90,6 +90,7 @@ def as_child(here: Conversation, brief: Brief) -> Brief:
         brief,
         agent=brief.agent or here.agent,
         profile=brief.profile or here.requested_profile,
+        folder=brief.folder or (here.folder if here.may_use(Use.FOLDERS) else None),
         uses=here.uses,
         reports_to=here.reports_to,
         parent_id=here.id,
@@ -221,12 +222,18 @@ def _make_change(tx: Tx, deps: Deps, work: Conversation, wanted: WorkChange) -> 
         active_limit.check(deps, tx, step.conversation, before=work)
     except BackburnerError as error:
         return f"Not changed: {error}"
-    if step.conversation.status is Status.ARCHIVED:
-        for child in tx.conversations.open_children(work.user_id, work.id):
-            steps.stop_all(tx, child)
-    forget_session(tx, work, step.conversation)
-    steps.save(tx, step)
+    save_change(tx, work, step)
     return f"Approved. Done: {wanted.verb.value} {step.conversation.title!r}."
+
+
+def save_change(tx: Tx, before: Conversation, step: Step) -> None:
+    """Save a change of work, with what it means for its children and its session."""
+    after = step.conversation
+    if after.status is Status.ARCHIVED and before.status is not Status.ARCHIVED:
+        for child in tx.conversations.open_children(before.user_id, before.id):
+            steps.stop_all(tx, child)
+    forget_session(tx, before, after)
+    steps.save(tx, step)
 
 
 def _change_step(tx: Tx, deps: Deps, work: Conversation, wanted: WorkChange) -> Step:
@@ -245,6 +252,8 @@ def _change_step(tx: Tx, deps: Deps, work: Conversation, wanted: WorkChange) -> 
             moved = None
             if wanted.has_model:
                 moved = transitions.with_model(work, deps.routes, wanted.profile)
-            return transitions.edit_terms(
+            step = transitions.edit_terms(
                 work, terms, now=tx.now, schedule=wanted.schedule, moved=moved
             )
+            note = transitions.model_note(work, moved or work)
+            return replace(step, messages=(*step.messages, *note))

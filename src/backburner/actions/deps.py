@@ -95,13 +95,18 @@ class FolderRules:
 
 class DescribeRepository(Protocol):
     def __call__(
-        self, conversation: Conversation, *, may_sign_in: bool
+        self, conversation: Conversation, *, may_sign_in: bool, folders: Sequence[str]
     ) -> Coroutine[Any, Any, str]:
-        """Describe the git repository of a conversation; empty: there is none."""
+        """Describe the git repository of a conversation; empty: there is none.
+
+        `folders` are all folders of its user that agents write.
+        """
 
 
-async def no_repository(conversation: Conversation, *, may_sign_in: bool) -> str:
-    del conversation, may_sign_in
+async def no_repository(
+    conversation: Conversation, *, may_sign_in: bool, folders: Sequence[str]
+) -> str:
+    del conversation, may_sign_in, folders
     return ""
 
 

@@ -1,13 +1,14 @@
 """Discovery: a conversation of the user that finds work to propose, while switched on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.actions.work import folders
 from backburner.core import routing, transitions
-from backburner.core.conversation import Conversation, Use
-from backburner.core.errors import Conflict
+from backburner.core.conversation import Conversation, Use, Uses
+from backburner.core.errors import Conflict, NotAllowed
 from backburner.core.ids import UserId, new_conversation_id
 from backburner.core.work import discovery
 from backburner.core.work.views import TaskStatus, task_status
@@ -22,6 +23,8 @@ class LookedAt:
     folder: str | None = None
     #: As owner/name on the server of gh: its CI and pull requests are listed.
     repository: str | None = None
+    #: What of the user's whoever names it may use.
+    uses: Uses = None
 
 
 def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool, project: LookedAt | None = None) -> None:
@@ -39,29 +42,46 @@ def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool, project: LookedAt | No
         save(tx, transitions.archive(one, now=tx.now))
     if on:
         project = project or LookedAt()
-        name = project.repository
+        name, uses = project.repository, project.uses
+        if name is not None and uses is not None and Use.SIGN_INS not in uses:
+            raise NotAllowed(
+                "Work of this token may not use sign-ins.", hint="Use the command line instead."
+            )
         step = transitions.start_discovery(
             new_conversation_id(),
             user,
             every=deps.discovery.every,
             now=tx.now,
-            folder=folders.choose(tx, deps, user, project.folder, here=None, uses=None),
+            folder=folders.choose(tx, deps, user, project.folder, here=None, uses=uses),
             params={} if name is None else {discovery.REPOSITORY: discovery.check_repository(name)},
         )
         tx.conversations.add(
-            replace(step, conversation=routing.assign(step.conversation, deps.routes))
+            replace(
+                step,
+                conversation=replace(routing.assign(step.conversation, deps.routes), uses=uses),
+            )
         )
 
 
-def check_project(tx: Tx, deps: Deps, conversation: Conversation) -> tuple[bool, bool]:
-    """Return whether its folder may still be looked at, and whether sign-ins may be used.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectAccess:
+    """What discovery may use of the project that it looks at."""
 
-    Sign-ins are for installs with one account.
-    """
-    folder = conversation.folder
-    may_look = folder is None or folders.is_usable(tx, deps, conversation.user_id, folder)
+    may_look: bool
+    #: Sign-ins are for installs with one account.
+    may_sign_in: bool
+    #: All folders of the user.
+    folders: Sequence[str]
+
+
+def check_project(tx: Tx, deps: Deps, conversation: Conversation) -> ProjectAccess:
+    user, folder = conversation.user_id, conversation.folder
     is_alone = len(tx.accounts.page(limit=2)) == 1
-    return may_look, is_alone and conversation.may_use(Use.SIGN_INS)
+    return ProjectAccess(
+        may_look=folder is None or folders.is_usable(tx, deps, user, folder),
+        may_sign_in=is_alone and conversation.may_use(Use.SIGN_INS),
+        folders=[one.path for one in folders.usable(tx, deps, user)],
+    )
 
 
 def describe_surroundings(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:

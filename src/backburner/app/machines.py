@@ -1,5 +1,6 @@
 """Builds the machines that the settings ask for: engines, shell, network, channels."""
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -137,13 +138,18 @@ def _repositories(settings: Settings, shell: Shell) -> DescribeRepository:
         return no_repository
     sign_ins = build_sign_ins(settings)
 
-    async def describe(conversation: Conversation, *, may_sign_in: bool) -> str:
-        own = conversation.folder
-        folder = settings.workspaces / conversation.user_id if own is None else Path(own.path)
+    async def describe(
+        conversation: Conversation, *, may_sign_in: bool, folders: Sequence[str]
+    ) -> str:
+        own = conversation.folder_path
+        folder = settings.workspaces / conversation.user_id if own is None else Path(own)
+        if own is not None and await asyncio.to_thread(os.path.realpath, own) != own:
+            return ""
         described = await describe_repository(folder, shell)
         name = str(conversation.state.context.get(REPOSITORY, ""))
         if name and may_sign_in and sign_ins is not None:
-            described += await describe_ci(folder, name, sign_ins)
+            agents = [Path(path) for path in folders]
+            described += await describe_ci(folder, name, sign_ins, agents=agents)
         return described
 
     return describe

@@ -5,6 +5,7 @@ execute nothing from the workspace. Where the cage is missing they do not run.
 """
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,8 +34,13 @@ git config --get-regexp '^filter\\.' > /dev/null ||
 {_GIT} log --oneline --no-decorate -n 5 2> /dev/null || true"""
 
 
-async def describe_ci(folder: Path, repository: str, sign_ins: SignIns) -> str:
-    """Return the last runs of CI and the open pull requests, as gh lists them."""
+async def describe_ci(
+    folder: Path, repository: str, sign_ins: SignIns, *, agents: Sequence[Path]
+) -> str:
+    """Return the last runs of CI and the open pull requests, as gh lists them.
+
+    `agents` are all folders that agents write: no program of them is used.
+    """
     texts = []
     for arguments in gh_arguments(repository):
         try:
@@ -45,6 +51,7 @@ async def describe_ci(folder: Path, repository: str, sign_ins: SignIns) -> str:
                 below=".",
                 within=GH_TIMEOUT,
                 cage=Cage.LOOK,
+                agents=agents,
             )
             output = ran.output if ran.code == 0 else f"Failed: {ran.output[-500:]}"
         except BackburnerError as error:

@@ -114,8 +114,8 @@ class Folders(Protocol):
     def holders(self, user: UserId) -> Mapping[tuple[str, str], ConversationId]:
         """Return the conversations whose runs write now, by folder and machine."""
 
-    def wanted_for_replies(self) -> frozenset[tuple[UserId, str, str]]:
-        """Return owner, path and machine of the folders that waiting replies write in."""
+    def wanted_for_replies(self) -> Mapping[tuple[UserId, str, str], frozenset[str]]:
+        """Return owner, path and machine of folders that replies write in, with their profiles."""
 
 
 class Conversations(Protocol):

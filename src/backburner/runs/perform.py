@@ -331,12 +331,12 @@ async def _mark_new_session(attempt: RunAttempt, prepared: PreparedRun) -> None:
 async def _look_around(deps: Deps, prepared: PreparedRun) -> str:
     user = prepared.conversation.user_id
     conversation = prepared.conversation
-    may_look, may_sign_in = await deps.store.read(
-        lambda tx: discovery.check_project(tx, deps, conversation)
-    )
+    access = await deps.store.read(lambda tx: discovery.check_project(tx, deps, conversation))
     repository = ""
-    if may_look:
-        repository = await deps.describe_repository(conversation, may_sign_in=may_sign_in)
+    if access.may_look:
+        repository = await deps.describe_repository(
+            conversation, may_sign_in=access.may_sign_in, folders=access.folders
+        )
     return await deps.store.transact(
         lambda tx: discovery.describe_surroundings(
             tx, user, zone=prepared.zone, repository=repository

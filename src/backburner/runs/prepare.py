@@ -141,6 +141,9 @@ def _prepare(
         if may_recall and not resumed:
             memories = _recall(tx, conversation, shown, fresh=not session_entries)
         reads = _reads_outside_text(claim, items, memories, awaited)
+        if session is not None and session.missed_since is not None:
+            missed = [one for one in recent if one.created_at >= session.missed_since]
+            reads = reads or prompt.has_outside_text(missed, ())
         # Where an agent cannot be injected, tools do not record the outside text that they return.
         is_unrecorded = not deps.can_be_injected(own_profile)
         marks_new_session = (

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import structlog
 
 from backburner.actions.deps import Deps
+from backburner.actions.work import folders
 from backburner.core import prompt
 from backburner.core.conversation import Conversation
-from backburner.core.errors import BackburnerError
+from backburner.core.errors import BackburnerError, EngineFailed
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
@@ -20,19 +21,29 @@ _log = structlog.get_logger(__name__)
 async def describe_project(deps: Deps, conversation: Conversation) -> str:
     """Describe the folder of a conversation to its agent; report changed instructions to its user.
 
-    The agent gets the instructions that were accepted.
+    The agent gets the instructions that were accepted. Raises `EngineFailed` if the folder was
+    removed.
     """
     place = conversation.folder
     if place is None:
         return ""
     user = conversation.user_id
-    folder = await deps.store.read(lambda tx: tx.folders.find(user, place.path, place.machine))
-    accepted: Mapping[str, str] = {} if folder is None else folder.instructions
-    if folder is not None:
-        changed = await _find_changes(deps, folder)
-        if changed is not None:
-            await _report(deps, conversation, folder, changed)
-    return prompt.for_folder(place.path, accepted, read_only=place.read_only)
+    folder, is_usable = await deps.store.read(
+        lambda tx: (
+            tx.folders.find(user, place.path, place.machine),
+            folders.is_usable(tx, deps, user, place),
+        )
+    )
+    if folder is None or not is_usable:
+        raise EngineFailed(
+            f"The folder {place.path} was removed from those that agents may use.",
+            hint="Add it again with `backburner folders add`, or cancel this work.",
+            permanent=True,
+        )
+    changed = await _find_changes(deps, folder)
+    if changed is not None:
+        await _report(deps, conversation, folder, changed)
+    return prompt.for_folder(place.path, folder.instructions, read_only=place.read_only)
 
 
 async def _find_changes(deps: Deps, folder: Folder) -> Mapping[str, str] | None:

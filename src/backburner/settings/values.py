@@ -66,7 +66,8 @@ def _check_folder(path: Path) -> Path:
 
 def _check_folder_template(path: str) -> str:
     plain = path.replace("{login}", "login")
-    if not plain.startswith("/") or plain != os.path.normpath(plain) or "{" in plain:
+    is_plain = plain.startswith("/") and plain == os.path.normpath(plain) and "{" not in plain
+    if not is_plain or "{login}" not in path:
         raise ValueError("use absolute paths, with {login} for the login of the account")
     return path
 

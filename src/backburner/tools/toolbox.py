@@ -57,6 +57,9 @@ class Toolbox:
         async def signed_in() -> frozenset[str]:
             return await self._signed_in(conversation)
 
+        async def folder_removed() -> bool:
+            return not await self._may_use(conversation)
+
         async def list_folders() -> Sequence[Path]:
             return await self._list_folders(conversation.user_id)
 
@@ -66,7 +69,7 @@ class Toolbox:
             tool_policy.choose_cage(conversation),
             self.has_others,
             folder=conversation.folder,
-            folder_removed=not await self._may_use(conversation),
+            folder_removed=folder_removed,
             may_sign_in=await self._may_sign_in(conversation),
             signed_in=signed_in,
             folders=list_folders,

@@ -115,6 +115,10 @@ async def no_folders() -> Sequence[Path]:
     return ()
 
 
+async def nothing_removed() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class CommandTerms:
     #: The run whose commands they are.
@@ -124,8 +128,8 @@ class CommandTerms:
     has_others: Callable[[], Awaitable[bool]]
     #: The user's own folder in which they run; None: the private workspace.
     folder: WorkFolder | None = None
-    #: The user has taken it away since.
-    folder_removed: bool = False
+    #: Asks whether the user has taken it away since.
+    folder_removed: Callable[[], Awaitable[bool]] = nothing_removed
     #: Whether programs may use the sign-ins of the user.
     may_sign_in: bool = False
     #: Programs whose sign-in a lasting grant of the conversation is for.
@@ -166,7 +170,8 @@ def _check_before(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
 
     async def run(arguments: Mapping[str, Any]) -> ToolResult:
         try:
-            await asyncio.to_thread(check_folder, folder, removed=terms.folder_removed)
+            removed = await terms.folder_removed()
+            await asyncio.to_thread(check_folder, folder, removed=removed)
         except BackburnerError as error:
             return ToolResult(str(error), failed=True)
         return await offer.run(arguments)

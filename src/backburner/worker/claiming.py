@@ -281,14 +281,18 @@ class Claiming:
             for other in self.underway
             if other.claim.turn.kind is RunKind.BACKGROUND
             and (folder := other.claim.conversation.folder) is not None
+            and not folder.read_only
         }
         if not in_folders:
             return
         wanted = await self.deps.store.read(
             lambda tx: tx.folders.wanted_for_replies(), within=self._deadline, single=True
         )
-        for key in wanted & in_folders.keys():
-            in_folders[key].stop.request(StopReason.USER_WAITING)
+        # Without a seat, the reply could not use the folder either.
+        full = self.seats.full_profiles(RunKind.REPLY, self.underway.profiles)
+        for key, profiles in wanted.items():
+            if key in in_folders and any(profile not in full for profile in profiles):
+                in_folders[key].stop.request(StopReason.USER_WAITING)
 
     def _lacks_seat(self, profile: str | None = None) -> bool:
         """Whether a reply of this profile has no seat; None: of any profile."""

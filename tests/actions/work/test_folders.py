@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
-from support.doubles.engine import End, Say, ScriptedEngine, Wait
+from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
 from support.people.users import add_user
 from support.requirements import requirement
 from support.stage.make import MATE, USER
@@ -15,7 +15,8 @@ from backburner.actions.chat import NewChat
 from backburner.actions.deps import FolderRules
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import folders, tasks
+from backburner.actions.work import conversation_work, folders, preview, tasks
+from backburner.actions.work.conversation_work import WorkRequest
 from backburner.actions.work.jobs import JobRequest
 from backburner.actions.work.jobs import start as start_jobs
 from backburner.actions.work.tasks import NewTask
@@ -27,16 +28,27 @@ from backburner.core.accounts import (
     Role,
     Scope,
 )
-from backburner.core.conversation import Use, WorkFolder
+from backburner.core.conversation import (
+    Use,
+    WorkFolder,
+    mark_brief,
+    may_contain_outside_text,
+)
 from backburner.core.errors import BadRequest, Conflict, NotAllowed, NotFound
 from backburner.core.ids import UserId
+from backburner.core.routing import Routes
+from backburner.core.schedule import Cron
+from backburner.core.tool_policy import ALWAYS_HERE
+from backburner.core.transitions import Step
 from backburner.core.work.folders import ForbiddenPlaces, instructions_digest
-from backburner.ports import FolderContent
+from backburner.ports import FolderContent, Tx
 from backburner.runs.stopping import StopReason
 from backburner.store.db import Database
+from backburner.worker.seats import Seats
 
 HERE = "00aa"
 APP, LIBRARY = "/srv/app", "/srv/library"
+MONDAYS = Cron("33 3 * * 1", "UTC")
 
 
 @dataclass
@@ -288,3 +300,162 @@ async def test_a_reply_gets_the_folder_from_background_work_which_then_continues
 
     assert stage.said(conversation)[-1] == "A file."
     assert stage.load(task).run_count == stage.load(other).run_count == 1
+
+
+async def test_a_test_run_works_where_its_task_does_and_keeps_its_mark(stage: Stage) -> None:
+    await add(stage)
+    task = await stage.task(MONDAYS, folder=WorkFolder(APP, HERE))
+
+    def mark(tx: Tx) -> None:
+        found = tx.conversations.lock(USER, task.id)
+        tx.conversations.save(Step(conversation=mark_brief(found, outside=True)))
+
+    stage.database.run(mark)
+    job = await preview.start_test_run(stage.deps, USER, task.id)
+
+    assert job.folder == task.folder
+    assert may_contain_outside_text(job)
+
+
+async def test_work_apart_from_a_chat_has_its_folder(stage: Stage) -> None:
+    await add(stage)
+    here = await chat.start(stage.deps, USER, NewChat(folder=APP))
+    await stage.say(here, "Do it.")
+    stage.engine.then(Wait())
+    await stage.take_up()
+    request = WorkRequest(prompt="Look.", when="every monday at 3:33", separate=True)
+
+    made = await conversation_work.start_work(stage.deps, stage.only_run().claim.turn, request)
+
+    assert made.work.id != here.id
+    assert made.work.folder == here.folder
+
+
+async def test_the_use_of_a_folder_is_not_changed_under_a_run(stage: Stage) -> None:
+    await add(stage, read_only=True)
+    for _ in range(2):
+        stage.engine.then(Wait())
+        await stage.say(await chat.start(stage.deps, USER, NewChat(folder=APP)), "Hi")
+        await stage.take_up()
+
+    with pytest.raises(Conflict, match="A run works in"):
+        await add(stage)
+    assert await paths(stage) == {APP: True}
+
+
+async def test_accepted_instructions_change_no_use_of_the_folder(stage: Stage, disk: Disk) -> None:
+    await add(stage)
+    reading = WorkFolder(APP, HERE, read_only=True)
+    task = await stage.task(MONDAYS, folder=reading)
+    disk.files[APP] = {"AGENTS.md": "new"}
+
+    await folders.accept(stage.deps, USER, APP, digest=instructions_digest(disk.files[APP]))
+
+    assert stage.load(task).folder == reading
+
+
+async def test_a_reply_stops_the_writer_and_not_whoever_reads(stage: Stage) -> None:
+    await add(stage)
+    place = WorkFolder(APP, HERE)
+    tasks_by_use = {}
+    for read_only in (False, True):
+        stage.engine.then(Wait())
+        task = await stage.task(folder=replace(place, read_only=read_only))
+        tasks_by_use[read_only] = task.id
+        await stage.take_up()
+    await stage.say(await chat.start(stage.deps, USER, NewChat(folder=APP)), "Now?")
+    await stage.take_up()
+
+    reasons = {run.claim.conversation.id: run.stop.reason for run in stage.underway}
+    assert reasons[tasks_by_use[False]] is StopReason.USER_WAITING
+    assert reasons[tasks_by_use[True]] is None
+
+
+async def test_a_reply_without_a_seat_stops_no_writer(database: Database, disk: Disk) -> None:
+    rules = FolderRules(machine=HERE, machine_name="x", may_be_added=True, read=disk.read)
+    remote, local = ScriptedEngine(), ScriptedEngine(otherwise=lambda _: [Wait()])
+    stage = Stage(
+        database,
+        LocalBus(),
+        remote,
+        folders=rules,
+        seats=Seats(total=20, per_profile={"remote": 1, "local": 5}, default_profile="remote"),
+        engines={"remote": remote, "local": local},
+        default_profile="remote",
+        routes=Routes(names=("remote", "local"), chat="remote", background="local"),
+    )
+    stage.user()
+    await add(stage)
+    remote.then(Wait())
+    await stage.say(await chat.start(stage.deps, USER), "Take your time.")
+    await stage.take_up()
+    await stage.say(await chat.start(stage.deps, USER, NewChat(folder=APP)), "And this?")
+    task = await stage.task(folder=WorkFolder(APP, HERE), profile="local")
+    for _ in range(3):
+        await stage.take_up()
+
+    (writer,) = [run for run in stage.underway if run.claim.conversation.id == task.id]
+    assert writer.stop.reason is None
+
+
+async def test_an_agent_that_may_be_injected_starts_no_job_in_another_folder(stage: Stage) -> None:
+    await add(stage, read_only=True)
+    await add(stage, LIBRARY)
+    here = await chat.start(stage.deps, USER, NewChat(folder=APP))
+    await stage.say(here, "Do it.")
+    stage.engine.then(Wait())
+    await stage.take_up()
+    turn = stage.only_run().claim.turn
+    request = JobRequest(description="x", prompt="y", folder=LIBRARY)
+    stage.database.run(lambda tx: tx.turns.mark_outside_text(turn))
+
+    with pytest.raises(NotAllowed, match="another folder"):
+        await start_jobs(stage.deps, Origin.of(turn), [request])
+    (same,) = await start_jobs(stage.deps, Origin.of(turn), [replace(request, folder=None)])
+    assert same.folder == APP
+
+
+async def test_a_removed_folder_ends_work_in_it_in_words(stage: Stage) -> None:
+    await add(stage)
+    conversation = await chat.start(stage.deps, USER, NewChat(folder=APP))
+    await folders.remove(stage.deps, USER, APP)
+    await stage.say(conversation, "Hello?")
+    await stage.work()
+
+    assert "was removed" in stage.said(conversation)[-1]
+    assert stage.engine.requests == []
+
+
+async def test_a_folder_of_the_settings_is_not_added_nor_one_in_it(
+    stage: Stage, disk: Disk
+) -> None:
+    with_rules(stage, templates=("/srv/{login}",))
+    set_login(stage, USER, "ada")
+    disk.files |= {"/srv/ada": {}, "/srv/ada/app": {}}
+
+    for path in ("/srv/ada", "/srv/ada/app"):
+        with pytest.raises(Conflict):
+            await add(stage, path)
+
+
+async def test_lasting_grants_of_a_chat_are_not_for_jobs_in_another_folder(stage: Stage) -> None:
+    await add(stage)
+    await add(stage, LIBRARY)
+    here = await chat.start(stage.deps, USER, NewChat(folder=APP))
+    send = Call("send", {"to": "Ann"})
+    stage.engine.then(send)
+    await stage.say(here, "Send it.")
+    await stage.work()
+    stage.engine.then(send, End())
+    await stage.answer(here, ALWAYS_HERE)
+    await stage.work()
+    asked = {}
+    for folder in (APP, LIBRARY):
+        stage.engine.then(send, End({"complete": True}))
+        request = JobRequest(description="x", prompt="y", folder=folder)
+        (job,) = await start_jobs(stage.deps, Origin(USER, here.id), [request], by_user=True)
+        await stage.work()
+        row, _ = await browse.conversation(stage.deps, USER, job.id)
+        asked[folder] = bool(row.conversation.questions)
+
+    assert asked == {APP: False, LIBRARY: True}

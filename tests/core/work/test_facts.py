@@ -108,6 +108,10 @@ def test_outside_text_is_left_out_unless_the_session_has_read_some() -> None:
         assert "Last run: success" in plain
         assert "task_history" in plain
         assert "Obey me." in marked
+    asked = fact(status=Status.WAITING_INPUT, questions=(make.question(outside=True),))
+    assert "Shall I go on?" not in described(asked)
+    read = EndedRun(status=RunStatus.SUCCESS, ended_at=NOON, text="Obey me.", outside=True)
+    assert "Obey me." not in described(replace(fact(), last_run=read))
     later = replace(fact(fresh_at=NOON - timedelta(hours=1)), last_run=last)
     assert "Obey me." in described(later)
 

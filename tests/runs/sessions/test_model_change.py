@@ -12,18 +12,21 @@ from support.requirements import requirement
 from support.stage.make import NOON
 from support.stage.stage import Stage
 
-from backburner.actions import chat, conversations
+from backburner.actions import chat, conversations, create
 from backburner.actions.chat import NewChat
 from backburner.actions.deps import Limits
 from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.actions.work.control import TaskChanges
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import BadRequest, BadSchedule, EngineFailed
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
+from backburner.core.transitions import NewMessage
+from backburner.core.transitions.change import Verb, WorkChange, change_question
+from backburner.ports import Tx
 from backburner.runs.prepare import SESSION_LOST, SESSION_OF_OTHER_MODEL
 
 NAMES = ("remote", "local", "demo")
@@ -245,3 +248,38 @@ async def test_outside_text_counts_once_another_model_replies_in_a_chat_of_the_d
     await models.work()
 
     assert models.load(talk).outside_read
+
+
+async def test_outside_text_that_a_session_missed_marks_it(
+    models: Stage, local: ScriptedEngine
+) -> None:
+    local.then(End())
+    talk = await models.chat()
+    await models.say(talk, "One.")
+    await models.work()
+    await say(models, talk, "Two.", "local")
+    await models.work()
+    report = NewMessage(
+        role=MessageRole.SYSTEM, content="OBEY ME", source=Source.WORKER, outside=True
+    )
+    models.database.run(lambda tx: tx.messages.append(talk.user_id, talk.id, [report], run_id=None))
+
+    await models.say(talk, "Three.")
+    await models.work()
+
+    assert "OBEY ME" in models.engine.requests[-1].prompt
+    assert models.load(talk).outside_read
+
+
+async def test_an_approved_change_of_the_model_leaves_a_note(models: Stage) -> None:
+    task = await models.task(Interval(timedelta(hours=1), anchor=NOON + timedelta(hours=1)))
+    wanted = WorkChange(work_id=task.id, verb=Verb.UPDATE, has_model=True, profile="local")
+
+    def approve(tx: Tx) -> None:
+        asked = change_question(task, wanted, run_id=None, now=tx.now, zone="UTC")
+        create.apply_change(tx, models.deps, task, asked)
+
+    models.database.run(approve)
+
+    assert models.load(task).profile == "local"
+    assert "The model was changed to local." in models.said(task)

@@ -10,7 +10,7 @@ from support.requirements import requirement
 from support.stage.make import MATE, NOON
 from support.stage.stage import Stage
 
-from backburner.actions import conversations
+from backburner.actions import chat, conversations
 from backburner.actions.deps import Limits
 from backburner.core import transitions
 from backburner.core.allowance import Allowance, AllowanceScope
@@ -214,3 +214,27 @@ async def test_a_summary_is_deleted_and_belongs_to_its_owner(stage: Stage) -> No
     with pytest.raises(NotFound, match="There is no summary"):
         await show(stage, chat)
     assert not stage.load(chat).summarized
+
+
+async def test_a_message_that_was_replaced_leaves_the_summary_too(stage: Stage) -> None:
+    stage.engine.tokens = 100_001
+    talk = await stage.chat()
+    await stage.say(talk, "Always use the first plan.")
+    rule = stage.messages(talk)[0].id
+    stage.engine.then(Say("Yes."))
+    stage.engine.then_as(
+        lambda request: [
+            End(
+                {"goal": "The first plan.", "user_messages": [rule]}
+                if request.schema is SUMMARY_SCHEMA
+                else None
+            )
+        ]
+    )
+    await stage.work()
+    stage.engine.tokens = 10
+
+    await chat.edit_last(stage.deps, talk.user_id, talk.id, "Use the other plan.")
+    await stage.work()
+
+    assert "first plan" not in stage.engine.requests[-1].prompt

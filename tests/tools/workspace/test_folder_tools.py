@@ -136,8 +136,12 @@ async def test_a_folder_that_was_added_to_read_is_not_changed(tmp_path: Path) ->
     assert "as it was" in output
 
 
+async def somebody_did() -> bool:
+    return True
+
+
 def remove(project: Project) -> CommandTerms:
-    return replace(project.terms, folder_removed=True)
+    return replace(project.terms, folder_removed=somebody_did)
 
 
 def replace_by_link(project: Project) -> CommandTerms:

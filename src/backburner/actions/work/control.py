@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from backburner.actions import active_limit, create, lookup, schedules, steps
 from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
-from backburner.actions.models.changes import ModelChoice, forget_session
+from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import Change
@@ -119,17 +119,13 @@ async def cancel_and_archive(
     """Stop a task for good and archive it with the reason; a chat that had work stays open."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
-        step = transitions.cancel_and_archive(
+        return transitions.cancel_and_archive(
             conversation,
             reason,
             now=tx.now,
             by_parent=not origin.is_user and origin.conversation == conversation.parent_id,
             running=steps.is_running(tx, conversation),
         )
-        if step.conversation.status is Status.ARCHIVED:
-            for child in tx.conversations.open_children(conversation.user_id, conversation.id):
-                steps.stop_all(tx, child)
-        return step
 
     return await _change(
         deps,
@@ -189,8 +185,7 @@ async def _change(
                 proposed[:] = [create.propose_change(tx, origin, here, conversation, wanted)]
             return replace(create.report(tx, conversation), proposed=proposed[0])
         active_limit.check(deps, tx, step.conversation, before=conversation)
-        forget_session(tx, conversation, step.conversation)
-        steps.save(tx, step)
+        create.save_change(tx, conversation, step)
         return create.report(tx, step.conversation)
 
     return await deps.store.transact(apply)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation, Use, Uses, WorkFolder
-from backburner.core.errors import BadRequest, LimitReached, NotAllowed, NotFound
+from backburner.core.errors import BadRequest, Conflict, LimitReached, NotAllowed, NotFound
 from backburner.core.ids import UserId
 from backburner.core.work import folders
 from backburner.core.work.folders import MAX_FOLDERS, Folder
@@ -54,10 +54,13 @@ async def add(deps: Deps, caller: Caller, path: str, *, read_only: bool) -> Fold
                 hint="Name them in the setting `folders`, such as /srv/{login}.",
             )
         machine = deps.folders.machine
-        others = [one for one in tx.folders.list(caller.user) if not one.from_settings]
-        folders.check_overlap(content.path, others, machine)
+        known = usable(tx, deps, caller.user)
+        folders.check_overlap(content.path, known, machine)
+        given = next((one for one in known if one.from_settings and one.path == content.path), None)
+        if given is not None:
+            raise Conflict(f"{content.path} is given by the settings already.")
         earlier = tx.folders.find(caller.user, content.path, machine)
-        if earlier is None and len(others) >= MAX_FOLDERS:
+        if earlier is None and len(known) >= MAX_FOLDERS:
             raise LimitReached(f"Limit reached: {MAX_FOLDERS} folders.", hint="Remove one first.")
         folder = Folder(
             path=content.path,
@@ -142,7 +145,7 @@ def choose(
             "Work of this token may not use folders.", hint="Create one with `--with folders`."
         )
     folder = find(tx, deps, user, path)
-    if folder.from_settings:
+    if folder.from_settings and tx.folders.find(user, folder.path, folder.machine) is None:
         # What its user accepts of it is kept with it.
         tx.folders.put(user, folder)
     return folder.for_work

@@ -20,11 +20,13 @@ from backburner.core.conversation import (
     Author,
     Conversation,
     Notify,
+    Uses,
+    WorkFolder,
     common_uses,
     make_title,
     mark_brief,
 )
-from backburner.core.errors import BadRequest, Conflict, NotFound
+from backburner.core.errors import BadRequest, Conflict, NotAllowed, NotFound
 from backburner.core.ids import (
     ConversationId,
     ItemId,
@@ -115,7 +117,7 @@ async def start(
                 create.with_agent(deps, _brief(here, request, batch, root.id), agent),
                 run_timeout=timeout,
                 uses=uses,
-                folder=folders.choose(tx, deps, here.user_id, request.folder, here=here, uses=uses),
+                folder=_choose_folder(tx, deps, origin, here, request.folder, uses),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
                 parent_message_id=message_id,
             )
@@ -130,6 +132,19 @@ async def start(
         return started
 
     return await deps.store.transact(work)
+
+
+def _choose_folder(
+    tx: Tx, deps: Deps, origin: Origin, here: Conversation, path: str | None, uses: Uses
+) -> WorkFolder | None:
+    """Choose the folder of a job; an agent that may be injected gets no other one."""
+    folder = folders.choose(tx, deps, here.user_id, path, here=here, uses=uses)
+    if folder != here.folder and origin.turn is not None and not origin.may_start(here):
+        raise NotAllowed(
+            "A job may work in another folder only if the user has asked for it in a chat.",
+            hint="Leave the folder out, or propose a task there.",
+        )
+    return folder
 
 
 def _check_new(requests: Sequence[JobRequest], batch: str) -> None:

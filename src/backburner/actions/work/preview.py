@@ -8,7 +8,14 @@ from backburner.actions import create, lookup
 from backburner.actions.deps import Deps
 from backburner.core import schedule as schedules
 from backburner.core import transitions
-from backburner.core.conversation import MAX_TITLE_CHARS, Conversation, Notify, Status
+from backburner.core.conversation import (
+    MAX_TITLE_CHARS,
+    Conversation,
+    Notify,
+    Status,
+    mark_brief,
+    may_contain_outside_text,
+)
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.schedule import Immediate
@@ -59,7 +66,8 @@ async def start_test_run(deps: Deps, user: UserId, conversation_id: Conversation
         if job is None:
             _check(tx, task)
             step = transitions.start_job(job_id, user, _brief(task), now=tx.now)
-            job = replace(step.conversation, profile=task.profile)
+            marked = mark_brief(step.conversation, outside=may_contain_outside_text(task))
+            job = replace(marked, profile=task.profile, folder=task.folder)
             tx.conversations.add(replace(step, conversation=job))
         return job
 

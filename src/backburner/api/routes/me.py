@@ -44,7 +44,7 @@ async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut
         zone=body.zone,
         found_zone=_found_zone(body, caller),
         paused=body.paused,
-        discovers=body.project or body.discovery,
+        discovers=body.project(caller.work_uses) or body.discovery,
         limits=body.allowances,
     )
     return MeOut.of(settings)

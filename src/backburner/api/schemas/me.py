@@ -13,6 +13,7 @@ from backburner.api.schemas.spending import AllowanceOut
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core.accounts import Role, ZoneSource
 from backburner.core.allowance import AllowanceScope
+from backburner.core.conversation import Uses
 from backburner.core.errors import BadRequest
 
 
@@ -60,12 +61,11 @@ class MeChangesBody(RequestBody):
             )
         return self
 
-    @property
-    def project(self) -> LookedAt | None:
-        """The project that discovery is to look at, if one is named."""
+    def project(self, uses: Uses) -> LookedAt | None:
+        """Return the project that discovery is to look at, if one is named."""
         if not (self.discovery_folder or self.discovery_repository):
             return None
-        return LookedAt(self.discovery_folder, self.discovery_repository)
+        return LookedAt(self.discovery_folder, self.discovery_repository, uses)
 
 
 class ErasureBody(RequestBody):

@@ -15,6 +15,7 @@ from backburner.core.conversation import (
     Status,
 )
 from backburner.core.ids import ConversationId, RunId, derive_question_id
+from backburner.core.prompt import TRUNCATION_MARK
 from backburner.core.question import (
     FIRST_REMINDER,
     NO,
@@ -32,6 +33,8 @@ from backburner.core.validation import canonical_json
 
 MAX_OPEN_CHANGES = 3
 _MAX_VALUE_CHARS = 1_500
+#: Shown before the first difference of long values.
+_CONTEXT_CHARS = 100
 
 
 class Verb(StrEnum):
@@ -141,7 +144,8 @@ def _describe(work: Conversation, change: WorkChange, zone: str) -> Iterator[str
         old, new = to_data(_whole(work))["terms"], to_data(change)["terms"]
         for name in old:
             if old[name] != new[name]:
-                yield f"{name.replace('_', ' ')}: {_value(old[name])} -> {_value(new[name])}"
+                before, after = _show_difference(old[name], new[name])
+                yield f"{name.replace('_', ' ')}: {before} -> {after}"
     if change.schedule is not None and change.schedule != work.schedule:
         before = "none" if work.schedule is None else describe(work.schedule, zone=zone)
         yield f"schedule: {before} -> {describe(change.schedule, zone=zone)}"
@@ -154,8 +158,31 @@ def _whole(work: Conversation) -> WorkChange:
     return WorkChange(work_id=work.id, verb=Verb.UPDATE, terms=Terms.of(work))
 
 
-def _value(value: object) -> str:
-    # In one line, so that no text can pass for another line of the question.
-    text = " ".join(str(value).split()) if isinstance(value, str) else canonical_json(value)
-    text = text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]} […]"
-    return repr(text) if isinstance(value, str) else text
+def _show_difference(old: object, new: object) -> tuple[str, str]:
+    """Show two values, each in one line: no text can pass for another line of the question.
+
+    Of long ones, the part from where they begin to differ.
+    """
+    texts = [_one_line(old), _one_line(new)]
+    start = 0
+    if max(map(len, texts)) > _MAX_VALUE_CHARS:
+        differing = (place for place, (a, b) in enumerate(zip(*texts, strict=False)) if a != b)
+        same = next(differing, min(map(len, texts)))
+        start = max(0, same - _CONTEXT_CHARS)
+    shown = [_cut(text, start) for text in texts]
+    quoted = [
+        repr(text) if isinstance(value, str) else text
+        for text, value in zip(shown, (old, new), strict=True)
+    ]
+    return quoted[0], quoted[1]
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split()) if isinstance(value, str) else canonical_json(value)
+
+
+def _cut(text: str, start: int) -> str:
+    before = f"{TRUNCATION_MARK.strip()} " if start else ""
+    rest = text[start : start + _MAX_VALUE_CHARS]
+    after = TRUNCATION_MARK if len(text) > start + _MAX_VALUE_CHARS else ""
+    return f"{before}{rest}{after}"

@@ -31,6 +31,8 @@ class EndedRun:
     ended_at: datetime
     #: Its message, its result or its error.
     text: str | None
+    #: Its session had read outside text.
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,10 @@ def _describe(name: str, fact: WorkFact, zone: str, *, is_marked: bool) -> Itera
 def _has_outside_text(fact: WorkFact) -> bool:
     """Return whether texts of some work may repeat outside text, also from before a fresh start."""
     work, last = fact.conversation, fact.last_run
-    if may_contain_outside_text(work):
+    question = work.pending_question
+    if may_contain_outside_text(work) or (question is not None and question.outside):
+        return True
+    if last is not None and last.outside:
         return True
     return last is not None and work.fresh_at is not None and last.ended_at <= work.fresh_at
 

@@ -73,10 +73,11 @@ def list_binding(
 
 
 def is_same_work(task: Conversation, job: Conversation) -> bool:
-    """Return whether a task still has the prompt and the tools of its test run."""
+    """Return whether a task still has the prompt, tools and folder of its test run."""
     context = task.state.context
     texts = {name: str(context.get(name, "")) for name in ("prompt", "description")}
-    return (job.state.context, job.tools) == ({**context, **texts}, task.tools)
+    same_place = job.folder_path == task.folder_path
+    return same_place and (job.state.context, job.tools) == ({**context, **texts}, task.tools)
 
 
 def _lasts(call: ToolCall) -> bool:

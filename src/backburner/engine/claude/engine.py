@@ -1,6 +1,7 @@
 """The Claude engine: one turn of the agent, in a new program or one that is still warm."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
-from backburner.core.errors import SessionGone
+from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.ids import UserId
 from backburner.engine.claude import options, sessions
 from backburner.engine.claude.homes import ProgramFolder, ProgramHomes
@@ -108,6 +109,11 @@ class ClaudeEngine:
         own = request.conversation.folder
         if own is not None:
             workspace = Path(own.path)
+            # The program works there as long as it lives.
+            if not workspace.is_dir() or os.path.realpath(workspace) != own.path:
+                raise EngineFailed(
+                    f"The folder {own.path} is gone, or was replaced by a link.", permanent=True
+                )
         else:
             workspace = self._workspace(request.conversation.user_id)
             workspace.mkdir(mode=0o700, parents=True, exist_ok=True)

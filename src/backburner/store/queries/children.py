@@ -108,6 +108,7 @@ _select_facts: Select[Any] = (
         runs.c.ended_at.label("run_ended_at"),
         runs.c.result.label("run_result"),
         runs.c.failure_message.label("run_failure"),
+        runs.c.outside.label("run_outside"),
         last_run_message.label("run_message"),
         *activity_columns,
         *(column.label(f"{_QUESTION}{column.name}") for column in questions.columns),
@@ -179,7 +180,12 @@ def _to_fact(row: Row[Any], *, is_running: bool) -> WorkFact:
     last = None
     if row.run_status is not None:
         text = row.run_failure or row.run_message or row.run_result
-        last = EndedRun(status=RunStatus(row.run_status), ended_at=row.run_ended_at, text=text)
+        last = EndedRun(
+            status=RunStatus(row.run_status),
+            ended_at=row.run_ended_at,
+            text=text,
+            outside=row.run_outside,
+        )
     return WorkFact(
         conversation=to_conversation(row, asked),
         last_run=last,

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, bindparam, delete, select, update
+from sqlalchemy import Row, Text, and_, bindparam, delete, select, text, update
 
 from backburner.core.conversation import WorkFolder
+from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.work.folders import Folder
 from backburner.store.context import Group
@@ -22,15 +23,18 @@ _list = select(folders).where(_of_user).order_by(folders.c.path, folders.c.machi
 _find = select(folders).where(_this)
 _remove = delete(folders).where(_this)
 _report = update(folders).where(_this).values(reported=bindparam("digest"))
-#: Work that is under way keeps what it was claimed with.
+#: Discovery only reads, whatever others do.
+_of_folder = and_(
+    conversations.c.user_id == _owner,
+    conversations.c.folder == bindparam("which"),
+    conversations.c.folder_machine == bindparam("where"),
+    conversations.c.kind != text("'discovery'"),
+)
+_under_way = (
+    select(conversations.c.id).where(_of_folder, conversations.c.turn_run.is_not(None)).limit(1)
+)
 _change_users = (
-    update(conversations)
-    .where(
-        conversations.c.user_id == _owner,
-        conversations.c.folder == bindparam("which"),
-        conversations.c.folder_machine == bindparam("where"),
-    )
-    .values(folder_read_only=bindparam("read_only"))
+    update(conversations).where(_of_folder).values(folder_read_only=bindparam("read_only"))
 )
 _holders = select(conversations.c.folder, conversations.c.folder_machine, conversations.c.id).where(
     conversations.c.user_id == _owner,
@@ -39,7 +43,12 @@ _holders = select(conversations.c.folder, conversations.c.folder_machine, conver
     ~conversations.c.folder_read_only,
 )
 _wanted = (
-    select(conversations.c.user_id, conversations.c.folder, conversations.c.folder_machine)
+    select(
+        conversations.c.user_id,
+        conversations.c.folder,
+        conversations.c.folder_machine,
+        conversations.c.profile,
+    )
     .join(
         inbox,
         and_(
@@ -66,7 +75,14 @@ class Folders(Group):
         return None if row is None else _to_folder(row)
 
     def put(self, user: UserId, folder: Folder) -> None:
-        """Add a folder, or replace it."""
+        """Add a folder, or replace it; another use is refused while runs work in it."""
+        key = _key(user, folder.path, folder.machine)
+        earlier = self.find(user, folder.path, folder.machine)
+        changes_use = earlier is not None and earlier.read_only != folder.read_only
+        if changes_use and self._exists(_under_way, key):
+            raise Conflict(
+                f"A run works in {folder.path}.", hint="Try again when it has ended, or cancel it."
+            )
         row = {
             "user_id": user,
             "path": folder.path,
@@ -79,8 +95,8 @@ class Folders(Group):
             "created_at": folder.created_at,
         }
         upsert(self.connection, folders, row)
-        key = _key(user, folder.path, folder.machine)
-        self._execute(_change_users, {**key, "read_only": folder.read_only})
+        if changes_use:
+            self._execute(_change_users, {**key, "read_only": folder.read_only})
 
     def remove(self, user: UserId, path: str, machine: str) -> None:
         self._execute(_remove, _key(user, path, machine))
@@ -94,10 +110,13 @@ class Folders(Group):
         rows = self._execute(_holders, {"owner": user})
         return {(row.folder, row.folder_machine): ConversationId(row.id) for row in rows}
 
-    def wanted_for_replies(self) -> frozenset[tuple[UserId, str, str]]:
-        """Return owner, path and machine of the folders that replies have to write in."""
-        rows = self._execute(_wanted, {})
-        return frozenset((UserId(row.user_id), row.folder, row.folder_machine) for row in rows)
+    def wanted_for_replies(self) -> Mapping[tuple[UserId, str, str], frozenset[str]]:
+        """Return owner, path and machine of folders that replies write in, with their profiles."""
+        wanted = dict[tuple[UserId, str, str], frozenset[str]]()
+        for row in self._execute(_wanted, {}):
+            key = UserId(row.user_id), row.folder, row.folder_machine
+            wanted[key] = wanted.get(key, frozenset()) | {row.profile}
+        return wanted
 
 
 def _key(user: UserId, path: str, machine: str) -> Mapping[str, str]:

@@ -87,11 +87,13 @@ def a_reply_waits_for_the_folder_and_is_known_to_wait(scene: Scene) -> None:
     chat = _chat_in(scene, APP)
     claim = _claim_work(scene)
     assert claim is not None
-    assert scene.run(lambda tx: tx.folders.wanted_for_replies()) == frozenset()
+    assert scene.run(lambda tx: tx.folders.wanted_for_replies()) == {}
 
     scene.say(chat)
     assert _claim_reply(scene) is None
-    assert scene.run(lambda tx: tx.folders.wanted_for_replies()) == {(USER, APP.path, HERE)}
+    assert scene.run(lambda tx: tx.folders.wanted_for_replies()) == {
+        (USER, APP.path, HERE): frozenset({""})
+    }
 
     scene.finish(claim)
     reply = _claim_reply(scene)
