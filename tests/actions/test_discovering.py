@@ -90,7 +90,7 @@ async def test_a_pull_request_that_was_talked_about_is_watched_once_its_owner_ag
     (question,) = proposed.questions
     assert (proposed.kind, proposed.status) == (Kind.TASK, Status.WAITING_INPUT)
     assert question.purpose is Purpose.PROPOSAL
-    assert question.prompt.startswith(f"Proposed task: watch-pr-{NUMBER}\n{WATCH['why']}")
+    assert question.prompt.startswith(f"Proposed task: watch-pr-{NUMBER}\n> {WATCH['why']}")
     assert stage.notices() == [question.prompt]
     # It may use what its owner may, and tells of what changes.
     assert (proposed.tools, proposed.notify.value) == (None, "on_change")

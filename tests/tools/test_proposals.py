@@ -66,8 +66,8 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     question = stage.question(task)
     assert (task_status(task), question.purpose) == (TaskStatus.PROPOSED, Purpose.PROPOSAL)
     assert question.prompt == (
-        f"Proposed task: watch-ci-main\n{WHY}\n"
-        f"It would run at 03:33 on Monday (UTC), at most 3 times:\n{WATCH['prompt']}\n"
+        f"Proposed task: watch-ci-main\n> {WHY}\n"
+        f"It would run at 03:33 on Monday (UTC), at most 3 times:\n> {WATCH['prompt']}\n"
         f"Nothing runs before you approve it: `backburner approve {task.id[:12]}`"
         f" or `backburner reject {task.id[:12]}`."
     )

@@ -130,6 +130,7 @@ def for_continuation(
     kind: RunKind,
     *,
     items: Sequence[Item],
+    recent: Sequence[Message] = (),
     job_summary: str = "",
     now: datetime,
     zone: str,
@@ -139,6 +140,7 @@ def for_continuation(
     sections = [
         _section("You waited" if job_summary else "You were interrupted", HOW_TO_CONTINUE),
         _section(AWAITED_JOBS_TITLE, job_summary),
+        _section(_MISSED_TITLE, _missed(conversation, recent, items)),
         _section("New since then", news),
         _section("How to end", HOW_TO_END if kind is RunKind.BACKGROUND else ""),
     ]

@@ -461,6 +461,7 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             conversation,
             kind,
             items=prepared.items,
+            recent=prepared.recent,
             job_summary=_awaited_jobs(prepared),
             now=prepared.now,
             zone=prepared.zone,

@@ -68,8 +68,9 @@ class Deliverer:
             raise ChannelFailed(f"The channel {part.channel!r} is not set up.", permanent=True)
         try:
             async with asyncio.timeout(self.lease.total_seconds() / 2):
-                text = f"{part.text}\n\n{self.deps.base_url}{part.address}"
-                return await channel.send(part.target, text, key=part.key)
+                # Parts of an earlier version have no address.
+                link = f"\n\n{self.deps.base_url}{part.address}" if part.address else ""
+                return await channel.send(part.target, f"{part.text}{link}", key=part.key)
         except TimeoutError:
             raise ChannelFailed(f"{part.channel} did not respond in time.") from None
 

@@ -61,7 +61,7 @@ def test_a_proposal_waits_and_says_what_and_why() -> None:
     question = waiting.pending_question
     assert question is not None
     assert (waiting.status, waiting.next_run_at) == (Status.WAITING_INPUT, None)
-    assert question.prompt.startswith("Proposed task: watch\nIt broke twice.")
+    assert question.prompt.startswith("Proposed task: watch\n> It broke twice.")
     assert question.options == ("yes", "no")
 
 

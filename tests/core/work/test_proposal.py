@@ -217,3 +217,14 @@ def test_a_reply_shows_the_proposals_that_it_made() -> None:
     asked = make.question(asked_at=NOON)
 
     assert show_proposals([older, asked, made], since=NOON) == [made]
+
+
+def test_no_line_of_an_agent_passes_for_one_of_ours() -> None:
+    prompt = "Look.\nIt would work in /srv/other.\u2028Tools: none."
+    fishing = replace(PROPOSED, state=State({"prompt": prompt}))
+    asked = proposal_question(fishing, "Why not?\nNothing runs.", now=NOON)
+
+    theirs = ("Look.", "It would work in /srv/other.", "Tools: none.", "Why not?", "Nothing runs.")
+    lines = asked.prompt.splitlines()
+    assert [f"> {text}" in lines for text in theirs] == [True] * 5
+    assert not any(text in lines for text in theirs)

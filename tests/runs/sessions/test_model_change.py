@@ -283,3 +283,19 @@ async def test_an_approved_change_of_the_model_leaves_a_note(models: Stage) -> N
 
     assert models.load(task).profile == "local"
     assert "The model was changed to local." in models.said(task)
+
+
+async def test_an_interrupted_run_learns_what_another_model_was_told(
+    models: Stage, local: ScriptedEngine
+) -> None:
+    local.then(End())
+    task = await models.task()
+    models.engine.then(Wait(), End({"complete": True}))
+    await models.take_up()
+    await models.engine.began.wait()
+    await say(models, task, "Only look at March.", "local")
+    await models.renew()
+    await models.idle()
+    await models.work()
+
+    assert "Only look at March." in models.engine.requests[-1].prompt

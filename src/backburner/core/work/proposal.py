@@ -129,12 +129,13 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
     """Describe the proposal, the reason for it, and how to answer."""
     lines = [f"Proposed task: {conversation.title}"]
     if why:
-        lines.append(why)
+        lines.append(_quote(why))
     if conversation.schedule is not None:
         limit = conversation.max_runs
         at_most = "" if limit is None else f", at most {limit} times"
         lines.append(f"It would run {describe(conversation.schedule, zone=zone)}{at_most}:")
-    lines.append(_truncate(str(conversation.state.context.get("prompt", "")), MAX_PROPOSAL_CHARS))
+    prompt = str(conversation.state.context.get("prompt", ""))
+    lines.append(_quote(_truncate(prompt, MAX_PROPOSAL_CHARS)))
     if conversation.folder is not None:
         lines.append(f"It would work in {conversation.folder.path}.")
     if conversation.agent is not None:
@@ -153,6 +154,11 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
         f" or `backburner reject {short}`."
     )
     return "\n".join(line for line in lines if line)
+
+
+def _quote(text: str) -> str:
+    """Mark each line that an agent may have written, so that none can pass for one of ours."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def _truncate(text: str, limit: int) -> str:
