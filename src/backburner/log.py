@@ -77,7 +77,7 @@ _redactor = Redactor()
 
 @dataclass(slots=True)
 class _LogFile:
-    """What a file needs to become part of the log, and the thread that writes it."""
+    """The handler of the log file, and the thread that writes it."""
 
     formatter: logging.Formatter
     handler: logging.Handler | None = None

@@ -83,7 +83,7 @@ async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
 
 
 async def start_afresh(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Let the next run begin a new session, without any text that may be outside text."""
+    """Start a new session with the next run, without any outside text."""
 
     def work(tx: Tx) -> Conversation:
         before = tx.conversations.lock(user, conversation_id)

@@ -65,7 +65,7 @@ def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool, project: LookedAt | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectAccess:
-    """What discovery may use of the project that it looks at."""
+    """The parts of its project that discovery may use."""
 
     may_look: bool
     #: Sign-ins are for installs with one account.

@@ -148,7 +148,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a run in progress has said that it is doing."""
+    """The progress that a run last reported."""
 
     text: str
     reported_at: datetime

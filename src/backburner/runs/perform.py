@@ -370,7 +370,7 @@ def _parse(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
 
 
 async def _summarize(attempt: RunAttempt) -> None:
-    """Let the agent summarise a session that has become too long, for the next one."""
+    """Ask the agent for a summary of a session that has become too long."""
     result, claim, deps = attempt.result, attempt.claim, attempt.deps
     session, limit = result.session, deps.limits.context_of(claim.conversation.kind)
     is_over = session is not None and session.tokens > limit

@@ -92,7 +92,7 @@ async def remove(deps: Deps, user: UserId, path: str) -> Folder:
 
 
 async def accept(deps: Deps, user: UserId, path: str, *, digest: str) -> FolderState:
-    """Let agents follow the instructions in a folder as they are now.
+    """Accept the instructions in a folder as they are now.
 
     `digest` is that of the instructions which the user has seen.
     """

@@ -233,7 +233,7 @@ async def delete_summary(
 async def start_afresh(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
-    """Let the agent start afresh, without outside text.
+    """Start the agent afresh, without outside text.
 
     The next run begins a new session. It gets the messages and the parts of the state that no
     outside text can have reached. You still see all messages; marked parts of the state are

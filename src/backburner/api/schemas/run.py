@@ -31,7 +31,7 @@ class RunFailureOut(BaseModel):
 
 
 class ProgressOut(BaseModel):
-    """What a run says that it is doing."""
+    """The progress that a run reports."""
 
     model_config = example(text="Read 40 of 120 files", reported_at="2026-11-16T12:00:10Z")
 

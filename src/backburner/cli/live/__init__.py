@@ -1,1 +1,1 @@
-"""What `watch` reads from the server, and how it shows it."""
+"""Events that `watch` reads from the server, and their view."""

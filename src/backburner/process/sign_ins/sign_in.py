@@ -47,7 +47,7 @@ _AWS_SECRETS = ("aws_secret_access_key", "aws_session_token")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """What a program gets to sign in with."""
+    """The credentials that a program gets."""
 
     #: Who signs in, in words for the user.
     account: str

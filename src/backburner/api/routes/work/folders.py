@@ -44,6 +44,6 @@ async def remove_folder(path: FolderPath, deps: AppDeps, caller: Approver) -> No
 async def accept_instructions(
     body: AcceptInstructionsBody, deps: AppDeps, caller: Approver
 ) -> FolderOut:
-    """Let agents follow AGENTS.md and CLAUDE.md of a folder as they are now."""
+    """Accept AGENTS.md and CLAUDE.md of a folder as they are now; agents follow them."""
     state = await folders.accept(deps, caller.user, body.path, digest=body.digest)
     return FolderOut.of(state)
