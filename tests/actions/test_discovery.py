@@ -239,7 +239,9 @@ async def test_discovery_looks_at_a_project_that_was_named_when_it_was_switched_
     looked = len(prompts(stage.engine, looks.id))
     await surroundings(stage)
     assert len(prompts(stage.engine, looks.id)) == looked
-    assert "was removed" in stage.said(looks)[-1] or stage.load(looks).failures
+    failure = stage.history(looks)[0].failure
+    assert failure is not None
+    assert "was removed" in failure.message
 
 
 async def test_a_token_names_a_project_only_with_what_it_was_given(stage: Stage) -> None:
