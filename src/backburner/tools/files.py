@@ -79,8 +79,9 @@ def write_text(
     with open_real_parent(folder, path, make=guard.check_shape) as (parent, name, real_path):
         if is_obeyed(real_path) and not is_obeyed(path):
             raise NotAllowed(
-                f"{path} leads to {real_path}, which other programs obey.",
-                hint="Write to that path itself.",
+                # Not where to: names of files are outside text, and this result has no mark.
+                f"{path} leads to a file that other programs obey.",
+                hint="Write to the path of that file itself.",
             )
         if not is_obeyed(path):
             guard.check_shape(real_path)

@@ -48,6 +48,7 @@ def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
         "undo_change",
         UndoChange,
         undo_change,
+        outside=True,
         preview=preview,
         grant_match=GrantMatch.NOTHING,
         belongs_to=COMMAND_TOOL,

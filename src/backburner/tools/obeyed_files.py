@@ -177,7 +177,7 @@ class ObeyedFiles:
         folder, _, name = path.rpartition("/")
         names = _list_names(self.folder / folder)
         if is_repository({*names, name.casefold()}) and not is_repository(names):
-            raise _guarded(path, "With it, git would take its folder for a repository.")
+            raise _guarded("With it, git would take its folder for a repository.")
 
     def check_unguarded(self, path: str) -> None:
         """Refuse to write a file, at a path without links, that is obeyed but not by its name."""
@@ -186,13 +186,13 @@ class ObeyedFiles:
             names = _list_names(self.folder.joinpath(*parts[:number]))
             place = replace(place, is_repository=place.is_repository or is_repository(names))
             if number == len(parts) - 1 and place.obeys(part):
-                raise _guarded(path, "Other programs obey it.")
+                raise _guarded("Other programs obey it.")
             place = place.enter(part)
         found = self.scan()
         above = found.find_place("/".join(parts[:-1]))
         is_obeyed_there = above is not None and above.obeys(parts[-1])
         if path in found.files or path in found.targets or is_obeyed_there:
-            raise _guarded(path, "A file that other programs obey points to it.")
+            raise _guarded("A file that other programs obey points to it.")
 
     def _compare(self, before: Snapshot) -> Sequence[KeptChange]:
         regain_rights(self.folder)
@@ -364,9 +364,10 @@ def _list_names(folder: Path) -> set[str]:
     return {one.name.casefold() for one in folder.iterdir()} if folder.is_dir() else set()
 
 
-def _guarded(path: str, reason: str) -> NotAllowed:
+def _guarded(reason: str) -> NotAllowed:
+    # Without the path: a link may have led to it, and names of files are outside text.
     hint = "Change it with run_command; the user is then asked."
-    return NotAllowed(f"{path} was not written. {reason}", hint=hint)
+    return NotAllowed(f"The file was not written. {reason}", hint=hint)
 
 
 def _changed_since(path: str) -> Conflict:

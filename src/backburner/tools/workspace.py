@@ -257,6 +257,7 @@ class _Workspace:
             "keep_change",
             KeepChange,
             self.keep_change,
+            outside=True,
             preview=self.preview_change,
             grant_match=GrantMatch.NOTHING,
             belongs_to=COMMAND_TOOL,
