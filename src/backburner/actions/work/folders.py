@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Use, Uses, WorkFolder
+from backburner.core.conversation import Conversation, Kind, Use, Uses, WorkFolder
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotAllowed, NotFound
 from backburner.core.ids import UserId
 from backburner.core.work import folders
@@ -139,7 +139,12 @@ def choose(
     """Choose the folder of new work: the named one, or that of its parent."""
     may_use = uses is None or Use.FOLDERS in uses
     if path is None:
-        return here.folder if here is not None and may_use else None
+        inherited = here.folder if here is not None and may_use else None
+        if inherited is None or here is None or here.kind is not Kind.DISCOVERY:
+            return inherited
+        # Discovery itself only reads in it; its user approves what it proposes.
+        added = _find_same(tx, deps, user, inherited)
+        return inherited if added is None else added.for_work
     if not may_use:
         raise NotAllowed(
             "Work of this token may not use folders.", hint="Create one with `--with folders`."
@@ -152,8 +157,12 @@ def choose(
 
 
 def is_usable(tx: Tx, deps: Deps, user: UserId, folder: WorkFolder) -> bool:
-    known = usable(tx, deps, user)
-    return any((one.path, one.machine) == (folder.path, folder.machine) for one in known)
+    return _find_same(tx, deps, user, folder) is not None
+
+
+def _find_same(tx: Tx, deps: Deps, user: UserId, folder: WorkFolder) -> Folder | None:
+    same = (folder.path, folder.machine)
+    return next((one for one in usable(tx, deps, user) if (one.path, one.machine) == same), None)
 
 
 def _given_by_settings(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
