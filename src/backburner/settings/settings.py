@@ -34,6 +34,7 @@ from backburner.settings.sources import (
     Variables,
     read_models_file,
     read_secret_files,
+    secret_files,
 )
 from backburner.settings.values import (
     Commands,
@@ -402,6 +403,11 @@ def secret_names() -> tuple[str, ...]:
         for name, field in Settings.model_fields.items()
         if any(isinstance(mark, Secret) for mark in field.metadata)
     )
+
+
+def find_secret_files() -> list[Path]:
+    """List the files that variables name instead of a secret."""
+    return [path for _, path in secret_files(secret_names())]
 
 
 def takes(name: str) -> Takes:

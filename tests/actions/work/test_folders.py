@@ -238,6 +238,74 @@ async def test_the_settings_give_each_account_a_folder_of_its_own(stage: Stage, 
     )
 
 
+async def test_a_folder_of_the_settings_that_is_a_forbidden_place_is_refused_in_words(
+    stage: Stage, disk: Disk
+) -> None:
+    with_rules(stage, templates=("/people/{login}", "/srv/{login}"))
+    disk.files |= {"/people/ada": {}, "/srv/ada": {}}
+    set_login(stage, USER, "ada")
+
+    assert await paths(stage) == {"/srv/ada": False}
+    with pytest.raises(NotAllowed, match=r"a home folder.* Ask the operator .*`folders`"):
+        await chat.start(stage.deps, USER, NewChat(folder="/people/ada"))
+    forbidden = WorkFolder("/people/ada", HERE)
+    assert not stage.database.run(lambda tx: folders.is_usable(tx, stage.deps, USER, forbidden))
+
+
+@pytest.mark.parametrize("login", ["../bob", "..", "ada/../bob", "BOB", "b\u014db"])
+async def test_a_login_that_would_change_the_path_has_no_folder(stage: Stage, login: str) -> None:
+    with_rules(stage, templates=("/srv/{login}",))
+    set_login(stage, USER, login)
+
+    assert await paths(stage) == {}
+
+
+@pytest.mark.parametrize("added", ["/srv", "/srv/ada/app"])
+async def test_a_folder_of_the_settings_gives_way_to_one_that_was_added_before(
+    stage: Stage, disk: Disk, added: str
+) -> None:
+    disk.files |= {added: {}, "/srv/ada": {}}
+    set_login(stage, USER, "ada")
+    await add(stage, added)
+    with_rules(stage, templates=("/srv/{login}",))
+
+    assert await paths(stage) == {added: False}
+    with pytest.raises(Conflict, match=f"folders remove {added}`"):
+        await chat.start(stage.deps, USER, NewChat(folder="/srv/ada"))
+    await folders.remove(stage.deps, USER, added)
+    assert await paths(stage) == {"/srv/ada": False}
+
+
+async def test_a_folder_is_listed_once_though_it_was_added_before_the_settings_gave_it(
+    stage: Stage, disk: Disk
+) -> None:
+    disk.files |= {"/srv/ada": {}}
+    set_login(stage, USER, "ada")
+    await add(stage, "/srv/ada", read_only=True)
+    with_rules(stage, templates=("/srv/{login}",))
+
+    (listed,) = await folders.list_folders(stage.deps, USER)
+    assert (listed.folder.from_settings, listed.folder.read_only) == (False, True)
+
+
+@pytest.mark.parametrize("added", ["/srv", "/srv/bob", "/srv/bob/app"])
+async def test_no_account_is_given_a_folder_that_meets_one_of_another(
+    stage: Stage, disk: Disk, added: str
+) -> None:
+    disk.files |= {added: {}, "/srv/bob": {}}
+    await add(stage, added)
+    with_rules(stage, templates=("/srv/{login}",))
+    stage.database.run(lambda tx: add_user(tx, MATE))
+    set_login(stage, MATE, "bob")
+
+    assert await paths(stage, MATE) == {}
+    with pytest.raises(Conflict, match="another account") as refused:
+        await chat.start(stage.deps, MATE, NewChat(folder="/srv/bob"))
+    assert refused.value.message == "/srv/bob meets a folder that another account has added."
+    await folders.remove(stage.deps, USER, added)
+    assert await paths(stage, MATE) == {"/srv/bob": False}
+
+
 @requirement("B-folder")
 async def test_changed_instructions_are_shown_first_and_followed_once_accepted(
     stage: Stage, disk: Disk

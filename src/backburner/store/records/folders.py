@@ -20,6 +20,7 @@ _this = and_(
     _of_user, folders.c.path == bindparam("which"), folders.c.machine == bindparam("where")
 )
 _list = select(folders).where(_of_user).order_by(folders.c.path, folders.c.machine)
+_added_by_all = select(folders.c.user_id, folders.c.path).where(~folders.c.from_settings)
 _find = select(folders).where(_this)
 _remove = delete(folders).where(_this)
 _report = update(folders).where(_this).values(reported=bindparam("digest"))
@@ -73,6 +74,10 @@ class Folders(Group):
     def find(self, user: UserId, path: str, machine: str) -> Folder | None:
         row = self._execute(_find, _key(user, path, machine)).first()
         return None if row is None else _to_folder(row)
+
+    def added_by_all(self) -> Sequence[tuple[UserId, str]]:
+        """Return the folders that users have added, so that nobody else is given one of them."""
+        return [(UserId(row.user_id), row.path) for row in self._execute(_added_by_all, {})]
 
     def put(self, user: UserId, folder: Folder) -> None:
         """Add a folder, or replace it; another use is refused while runs work in it."""

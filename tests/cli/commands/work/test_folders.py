@@ -67,6 +67,19 @@ def test_places_that_agents_must_not_see_are_refused_in_words(
     assert call("folders", "list").out == ["No folders: agents have private workspaces."]
 
 
+def test_a_server_with_folders_in_which_accounts_can_meet_does_not_start(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKBURNER_FOLDERS", "/srv/{login},/srv/{login}-x")
+
+    ended = start("up", "--port", "0", "--data", tmp_path / "data").end()
+
+    assert ended.code == 2
+    (line,) = ended.err
+    assert "/srv/{login} and /srv/{login}-x, in which accounts can meet" in line
+    assert "/srv/work/{login}" in line
+
+
 @requirement("B-folder")
 def test_say_here_offers_to_add_the_current_folder_and_works_there(
     app: Path, call: Call, monkeypatch: pytest.MonkeyPatch

@@ -50,6 +50,16 @@ def a_folder_is_found_as_it_was_added_and_only_by_its_owner(scene: Scene) -> Non
     assert scene.run(lambda tx: tx.folders.find(MATE, APP.path, HERE)) is None
 
 
+def added_folders_are_known_to_all_and_those_of_the_settings_are_not(scene: Scene) -> None:
+    scene.user(), scene.user(MATE)
+    scene.run(lambda tx: tx.folders.put(USER, ADDED))
+    scene.run(lambda tx: tx.folders.put(MATE, replace(ADDED, path="/srv/other")))
+    scene.run(lambda tx: tx.folders.put(MATE, replace(ADDED, path="/srv/m", from_settings=True)))
+
+    known = scene.run(lambda tx: tx.folders.added_by_all())
+    assert sorted(known) == sorted([(USER, APP.path), (MATE, "/srv/other")])
+
+
 def a_folder_is_replaced_reported_and_removed(scene: Scene) -> None:
     scene.user()
     task = scene.task(folder=APP)
