@@ -28,13 +28,8 @@ async def describe_project(deps: Deps, conversation: Conversation) -> str:
     if place is None:
         return ""
     user = conversation.user_id
-    folder, is_usable = await deps.store.read(
-        lambda tx: (
-            tx.folders.find(user, place.path, place.machine),
-            folders.is_usable(tx, deps, user, place),
-        )
-    )
-    if folder is None or not is_usable:
+    folder = await deps.store.read(lambda tx: folders.find_for_work(tx, deps, user, place))
+    if folder is None:
         raise EngineFailed(
             f"The folder {place.path} was removed from those that agents may use.",
             hint="Add it again with `backburner folders add`, or cancel this work.",

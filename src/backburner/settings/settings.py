@@ -171,7 +171,9 @@ class Settings(BaseSettings):
         " for the login. With SQLite and one account, `backburner folders` adds more.",
     )
     folders_shared: Switch = Field(
-        default=False, description="Whether all machines have the same `folders`."
+        default=False,
+        description="Whether all machines have the same folders, given or added. Set it alike on"
+        " all of them.",
     )
     commands: Commands = Field(
         default="confined",

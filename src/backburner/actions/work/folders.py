@@ -61,7 +61,7 @@ async def add(deps: Deps, caller: Caller, path: str, *, read_only: bool) -> Fold
                 "With more than one account, folders are given by the operator.",
                 hint="Name them in the setting `folders`, such as /srv/{login}.",
             )
-        machine = deps.folders.machine
+        machine, machine_name = _place(deps)
         known = usable(tx, deps, caller.user)
         folders.check_overlap(content.path, known, machine)
         given = next((one for one in known if one.from_settings and one.path == content.path), None)
@@ -74,7 +74,7 @@ async def add(deps: Deps, caller: Caller, path: str, *, read_only: bool) -> Fold
             path=content.path,
             read_only=read_only,
             machine=machine,
-            machine_name=deps.folders.machine_name,
+            machine_name=machine_name,
             created_at=tx.now if earlier is None else earlier.created_at,
             instructions=content.instructions,
         )
@@ -160,13 +160,19 @@ def choose(
 
 
 def is_usable(tx: Tx, deps: Deps, user: UserId, folder: WorkFolder) -> bool:
+    return find_for_work(tx, deps, user, folder) is not None
+
+
+def find_for_work(tx: Tx, deps: Deps, user: UserId, place: WorkFolder) -> Folder | None:
+    """Find the folder of a conversation; None: its user may not use it any more."""
+    machine = deps.folders.bound_to(place.machine)
     known = usable(tx, deps, user)
-    return any((one.path, one.machine) == (folder.path, folder.machine) for one in known)
+    return next((one for one in known if (one.path, one.machine) == (place.path, machine)), None)
 
 
 def _list_all(tx: Tx, deps: Deps, user: UserId) -> Sequence[tuple[Folder, BackburnerError | None]]:
     """List added folders and those of the settings, and why one of the latter is not usable."""
-    stored = {(one.path, one.machine): one for one in tx.folders.list(user)}
+    stored = _list_stored(tx, deps, user)
     added = [one for one in stored.values() if not one.from_settings]
     # Folders are added with SQLite only.
     is_mixed = deps.folders.templates and deps.folders.may_be_added
@@ -181,6 +187,16 @@ def _list_all(tx: Tx, deps: Deps, user: UserId) -> Sequence[tuple[Folder, Backbu
         *((folder, None) for folder in added),
         *((folder, _refuse_given(deps, folder, added, others)) for folder in given),
     ]
+
+
+def _list_stored(tx: Tx, deps: Deps, user: UserId) -> Mapping[tuple[str, str], Folder]:
+    """Return the stored folders by path and machine, one of each path if machines share them."""
+    found = dict[tuple[str, str], Folder]()
+    # Those that were stored as shared come first.
+    for one in tx.folders.list(user):
+        folder = replace(one, machine="", machine_name="") if deps.folders.is_shared else one
+        found.setdefault((folder.path, folder.machine), folder)
+    return found
 
 
 def _refuse_given(
@@ -214,18 +230,24 @@ def _given_by_settings(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
         paths = [fill_template(template, login) for template in rules.templates]
     except BadRequest:
         return ()
-    machine, name = ("", "") if rules.is_shared else (rules.machine, rules.machine_name)
+    machine, machine_name = _place(deps)
     return [
         Folder(
             path=path,
             read_only=False,
             machine=machine,
-            machine_name=name,
+            machine_name=machine_name,
             created_at=datetime.fromtimestamp(0, tx.now.tzinfo),
             from_settings=True,
         )
         for path in paths
     ]
+
+
+def _place(deps: Deps) -> tuple[str, str]:
+    """Return the machine of a new folder and its name."""
+    rules = deps.folders
+    return ("", "") if rules.is_shared else (rules.machine, rules.machine_name)
 
 
 async def _look_at(deps: Deps, folder: Folder) -> FolderState:

@@ -109,7 +109,8 @@ def check_place(path: str, forbidden: ForbiddenPlaces) -> None:
 def check_overlap(path: str, others: Iterable[Folder], machine: str) -> None:
     """Refuse a folder in another one of the same machine, or around it."""
     for other in others:
-        if other.machine not in ("", machine) or other.path == path:
+        is_elsewhere = bool(machine and other.machine) and other.machine != machine
+        if is_elsewhere or other.path == path:
             continue
         if lies_in(path, other.path):
             raise Conflict(

@@ -67,6 +67,26 @@ def test_places_that_agents_must_not_see_are_refused_in_words(
     assert call("folders", "list").out == ["No folders: agents have private workspaces."]
 
 
+@requirement("B-folder")
+def test_a_folder_in_or_around_another_is_refused_in_words_that_name_it(
+    app: Path, call: Call
+) -> None:
+    (app / "src").mkdir()
+    link = app.parent.parent / "link"
+    link.symlink_to(app / "src")
+    call("folders", "add", str(app))
+
+    for path, shown in ((app / "src", app / "src"), (link, app / "src"), (app.parent, app.parent)):
+        for use in ((), ("--read-only",)):
+            refused = call("folders", "add", str(path), *use)
+            assert refused.code == 4
+            (line,) = refused.err
+            assert f"{shown} " in line
+            assert f"`backburner folders remove {app}`" in line
+    listed = json.loads("\n".join(call("folders", "list", "--json").out))
+    assert [one["path"] for one in listed] == [str(app)]
+
+
 def test_a_server_with_folders_in_which_accounts_can_meet_does_not_start(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
