@@ -115,10 +115,6 @@ async def no_folders() -> Sequence[Path]:
     return ()
 
 
-async def nothing_removed() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class CommandTerms:
     #: The run whose commands they are.
@@ -128,8 +124,6 @@ class CommandTerms:
     has_others: Callable[[], Awaitable[bool]]
     #: The user's own folder in which they run; None: the private workspace.
     folder: WorkFolder | None = None
-    #: Asks whether the user has taken it away since.
-    folder_removed: Callable[[], Awaitable[bool]] = nothing_removed
     #: Whether programs may use the sign-ins of the user.
     may_sign_in: bool = False
     #: Programs whose sign-in a lasting grant of the conversation is for.
@@ -159,27 +153,14 @@ def workspace_offers(
         return offers
     may_write = not terms.folder.read_only
     return [
-        offer if offer.tool.name == FETCH_TOOL else _check_before(offer, folder, terms)
+        replace(offer, in_folder=offer.tool.name != FETCH_TOOL)
         for offer in offers
         if may_write or offer.tool.name != WRITING_TOOL
     ]
 
 
-def _check_before(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
-    """Check before each call that the folder is still what its user added."""
-
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
-        try:
-            removed = await terms.folder_removed()
-            await asyncio.to_thread(check_folder, folder, removed=removed)
-        except BackburnerError as error:
-            return ToolResult(str(error), failed=True)
-        return await offer.run(arguments)
-
-    return replace(offer, run=run)
-
-
 def check_folder(folder: Path, *, removed: bool) -> None:
+    """Check that a folder is still the one that its user added."""
     if removed:
         raise NotAllowed(
             f"The folder {folder} was removed from those that agents may use.",
