@@ -155,7 +155,10 @@ def no_price(_model: str) -> Price | None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Deps:
-    """Shared by all parts of a process. Only `app` changes it, when models are reloaded."""
+    """Shared by all parts of a process.
+
+    Only `app` changes it: when models are reloaded, and when the server knows its address.
+    """
 
     store: Store
     #: None: this process polls.

@@ -105,7 +105,8 @@ class Settings(BaseSettings):
     public_url: PublicUrl = Field(
         default="",
         description="Public https URL when behind a reverse proxy. Requests for its host name are"
-        " accepted; the proxy terminates TLS. Addresses in notices begin with it.",
+        " accepted; the proxy terminates TLS. Links in notices begin with it; without it, a"
+        " worker on its own names commands instead.",
     )
     trusted_proxies: Networks = Field(
         default=(),
