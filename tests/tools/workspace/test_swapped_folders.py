@@ -18,8 +18,7 @@ from backburner.core.conversation import WorkFolder
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import CommandResult, ToolResult
 from backburner.process.shell import ConfinedShell
-from backburner.tools import workspace
-from backburner.tools.workspace import workspace_offers
+from backburner.tools.workspace import check_folder, workspace_offers
 
 ROUNDS = 200
 CALLS: dict[str, dict[str, Any]] = {
@@ -72,15 +71,11 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
 @requirement("B-folder")
 @pytest.mark.parametrize("tool", CALLS)
 async def test_a_folder_that_becomes_a_link_after_the_check_is_not_used(
-    place: Place, monkeypatch: pytest.MonkeyPatch, tool: str
+    place: Place, tool: str
 ) -> None:
-    check = workspace.check_folder
-
-    def check_and_swap(folder: Path, *, removed: bool) -> None:
-        check(folder, removed=removed)
-        place.swap()
-
-    monkeypatch.setattr(workspace, "check_folder", check_and_swap)
+    # As the gate does, before the call.
+    check_folder(place.folder, removed=False)
+    place.swap()
 
     place.check_refused(await place.call(tool))
 
