@@ -217,6 +217,15 @@ def test_a_data_folder_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Monk
     assert load(data="here").data == tmp_path / "here"
 
 
+@pytest.mark.parametrize(
+    "template",
+    ["/srv/shared", "srv/{login}", "/srv/{login}/..", "/srv//{login}", "/srv/{user}/{login}"],
+)
+def test_a_folder_for_each_account_is_an_absolute_path_with_the_login(template: str) -> None:
+    with pytest.raises(BadSetting, match=r"with \{login\} for the login"):
+        load(folders=[template])
+
+
 def test_the_heartbeat_must_be_shorter_than_the_lease() -> None:
     with pytest.raises(BadSetting, match="shorter than lease"):
         load(lease="5s", heartbeat="5s")

@@ -14,7 +14,7 @@ from support.stage.scene import Scene
 from support.statements import scans, watched
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Status
+from backburner.core.conversation import Conversation, Destination, Status
 from backburner.core.ids import GrantId, MessageId, NoticeId, RunId, UserId, new_call_id
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import Grant, Tool, ToolCall
@@ -28,7 +28,9 @@ from backburner.store.tx import Tx
 MESSAGES, NOTICES, OTHERS, EVENTS = 10_000, 100_000, 2_000, 20_000
 PAGE = 50
 #: Of these another user has many.
-MULTIPLIED = ("conversations", "runs", "questions", "grants", "memories", "tool_calls")
+MULTIPLIED = (
+    *("conversations", "runs", "questions", "grants", "memories", "tool_calls", "deliveries"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ def scene(database: Database) -> Scene:
 def settle_in(scene: Scene, user: UserId) -> Home:
     """Give a user one of everything that is listed."""
     chat = scene.say(scene.chat(user))
-    task = scene.task(Interval(timedelta(hours=1), anchor=NOON), user=user)
+    places = (Destination("mail", "a@b"),)
+    task = scene.task(Interval(timedelta(hours=1), anchor=NOON), user=user, reports_to=places)
     claim = scene.begin_work()
     call = ToolCall(Tool(server="s", name="t", definition="d"), {})
     grant = Grant(id=GrantId(f"g_{user}"), server="s", tool="t", definition="d")
