@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from backburner.core import routing
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
@@ -78,6 +79,8 @@ def receive_message(
         asked, *others = step.messages
         return replace(step, messages=(asked, message, *others))
     item = _message_item(text, message_id, RunKind.REPLY, profile=profile)
+    if profile is not None:
+        changed = routing.with_request(changed, RunKind.REPLY, profile)
     return Step(conversation=changed, messages=(message,), inbox=(item,))
 
 
