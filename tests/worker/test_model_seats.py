@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
-from support.doubles.engine import ScriptedEngine, Wait
+from support.doubles.engine import End, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import Stage
@@ -26,6 +26,11 @@ from backburner.worker.seats import Seats
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 THIRD = UserId("u_third")
+ASKED = {
+    "needs_input": True,
+    "message": "Which?",
+    "question": {"type": "input", "prompt": "Which month?"},
+}
 DEMO_ONLY = Routes(names=("demo",), chat="demo")
 REAL = Routes(names=("remote", "local", "demo"), chat="remote", background="local")
 
@@ -132,6 +137,37 @@ async def test_long_runs_that_leave_the_demo_leave_a_seat_to_short_ones(either: 
 
     # Of four seats one is for replies, and one for short runs.
     assert running(stage) == ["local", "local"]
+    stage.kill()
+
+
+async def test_long_runs_count_under_the_model_that_messages_asked_for(either: Database) -> None:
+    stage = make_stage(either, {"local": 4})
+    for user in (USER, MATE):
+        later = Interval(HOUR, anchor=NOON)
+        talk = await stage.task(later, user=user, run_timeout=HOUR, profile="remote")
+        await ask(stage, talk, "local")
+    await stage.task(user=THIRD, run_timeout=HOUR)
+    await stage.take_up()
+
+    # Of four seats one is for replies, and one for short runs.
+    assert running(stage) == ["local", "local"]
+    stage.kill()
+
+
+async def test_a_run_that_an_answer_gave_another_model_makes_room_in_that_model(
+    either: Database,
+) -> None:
+    stage = make_stage(either, {"local": 1, "remote": 1})
+    stage.engine.then(End(ASKED))
+    task = await stage.task(profile="remote")
+    await stage.work()
+    await chat.send(stage.deps, USER, task.id, "March.", profile="local")
+    await stage.take_up()
+    assert running(stage) == ["local"]
+    await ask(stage, await stage.chat(MATE), "local")
+    await stage.take_up()
+
+    assert [run.is_stopping for run in stage.underway] == [True]
     stage.kill()
 
 
