@@ -9,7 +9,7 @@ from support.stage import make
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import ItemId
-from backburner.core.routing import NO_ROUTES, Routes, assign, choose, escalate, requested_for
+from backburner.core.routing import NO_ROUTES, Routes, assign, choose, escalate, requested_by
 from backburner.core.run import Item, ItemKind, RunKind
 
 ROUTES = Routes(names=("claude", "local", "demo"), chat="claude", background="local")
@@ -94,7 +94,7 @@ def test_of_several_messages_the_last_that_asks_for_a_profile_counts() -> None:
         message_item(3, profile="demo"),
     )
 
-    assert requested_for([]) is None
-    assert requested_for([plain]) is None
-    assert requested_for([local, plain]) == "local"
-    assert requested_for([local, demo]) == "demo"
+    assert requested_by([]) == ""
+    assert requested_by([plain]) == ""
+    assert requested_by([local, plain]) == "local"
+    assert requested_by([local, demo]) == "demo"

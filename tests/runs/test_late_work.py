@@ -38,6 +38,7 @@ from backburner.core import retry, transitions
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.ids import new_call_id
+from backburner.core.routing import ProfileFilter
 from backburner.core.run import Failure, FailureKind, RunStatus
 from backburner.core.schedule import After, AfterCondition, Scheduled
 from backburner.core.tool_policy import Tool, ToolCall
@@ -157,7 +158,7 @@ async def find_late_work(stage: Stage, clock: SetClock) -> tuple[Conversation, L
         stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
         clock.advance(HOUR)
     stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
-    profiles, before = ["scripted", ""], clock.now
+    profiles, before = ProfileFilter(("scripted", "")), clock.now
     (work,) = stage.database.run(
         lambda tx: tx.outages.late_work(profiles, None, before=before, limit=9)
     )

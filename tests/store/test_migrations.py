@@ -324,6 +324,42 @@ def test_results_of_runs_become_text_and_keep_their_json(engine: Engine, tmp_pat
     assert after["r_none"] == (None, None)
 
 
+def test_messages_that_wait_keep_the_profile_that_they_asked_for(
+    engine: Engine, tmp_path: Path
+) -> None:
+    bring_up_to_date(engine, versions=(first(12, OUR_VERSIONS, tmp_path / "before"),))
+    unserved = {"served_at": None, "served_by": None}
+    demo, local = ({"content": f'{{"profile": "{name}"}}'} for name in ("demo", "local"))
+    #: By conversation: its items, in their order.
+    waiting: dict[str, list[dict[str, Any]]] = {
+        "c_two": [{**unserved, **demo}, {**unserved, **local}],
+        "c_handed_back": [{"served_by": "r_queued", **local}],
+        "c_answered": [{"served_by": "1", **local}],
+        "c_words": [{**unserved, "content": '{"text": "\\"profile\\": local"}'}],
+    }
+    with engine.begin() as connection:
+        fill(connection, "1")
+        tables = {table.name: table for table in reflect(connection)}
+
+        def add(name: str, **values: object) -> None:
+            limits = inspect(connection).get_check_constraints(name)
+            usual = {one.name: some_value(one, "1", limits) for one in tables[name].columns}
+            connection.execute(tables[name].insert().values(usual | values))
+
+        for which, items in waiting.items():
+            add("conversations", id=which, turn_run=None, turn_until=None)
+            for number, item in enumerate(items):
+                key = {"id": f"{which}_{number}", "dedupe_key": f"{which}_{number}"}
+                add("inbox", **key, conversation_id=which, run_kind="reply", **item)
+        add("runs", id="r_queued", conversation_id="c_handed_back", status="queued")
+    bring_up_to_date(engine)
+
+    with engine.begin() as connection:
+        after = {row["id"]: row["reply_profile"] for row in read(connection)["conversations"]}
+    expected = {"c_two": "local", "c_handed_back": "local", "c_answered": "", "c_words": ""}
+    assert after == {"1": "", **expected}
+
+
 def test_a_revision_that_fails_leaves_everything_as_it_was_and_once_repaired_succeeds(
     empty_url: str, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.question import NO, Purpose
+from backburner.core.routing import ProfileFilter
 from backburner.core.run import (
     ItemKind,
     NewItem,
@@ -63,6 +64,7 @@ from backburner.store import tables
 from backburner.store.context import Context, Group
 from backburner.store.db import Database
 from backburner.store.events import Events
+from backburner.store.queue.turns import renew_request
 from backburner.store.records import steps
 from backburner.store.records.waits import Waits
 from backburner.store.tx import Tx
@@ -199,6 +201,9 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "turns.mark_outside_text": lambda tx, me, home: tx.turns.mark_outside_text(turn_of(me, home)),
     "turns.renew": lambda tx, me, home: tx.turns.renew([turn_of(me, home)], lease=LEASE),
+    "turns.renew_request": lambda tx, me, home: (
+        renew_request(tx, kept_by(me, home), RunKind.REPLY).reply_profile
+    ),
     "conversations.children": lambda tx, me, home: tx.conversations.children(me, home.kept.id),
     "conversations.followers": lambda tx, me, home: tx.conversations.followers(me, home.kept.id),
     "conversations.load": lambda tx, me, home: tx.conversations.load(me, home.kept.id),
@@ -378,7 +383,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "jobs.lock": lambda tx, me, home: tx.jobs.lock(me, [home.job.id]),
     "outages.longest_waiting": lambda tx, me, _: tx.outages.longest_waiting(
-        me, [""], before=tx.now + timedelta(days=999)
+        me, ProfileFilter(("",)), before=tx.now + timedelta(days=999)
     ),
     "jobs.load": lambda tx, me, home: tx.jobs.load(me, [home.job.id]),
     "jobs.redirect": lambda tx, me, home: tx.jobs.redirect(me, [home.item], RunKind.BACKGROUND),
@@ -575,7 +580,7 @@ def _queued_task(scene: Scene) -> tuple[Conversation, Claim]:
     scene.change(task, lambda found: transitions.ask_owner(found, make.question()))
     scene.change(task, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
     scene.change(task, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
-    scene.say(task)
+    scene.say(task, profile="profile")
     scene.task(After(task.id), parent_id=task.id)
     return task, queued
 

@@ -25,6 +25,7 @@ from sqlalchemy.dialects import sqlite
 from support.simulator import Violation, simulate
 from support.simulator import world as simulated
 
+from backburner.core import routing
 from backburner.ports import Claim, Claimer
 from backburner.store.queue import claimable, claims, turns
 from backburner.store.records import sessions, steps, waits
@@ -150,11 +151,11 @@ def _replace_statements(patch: Patch, **others: Any) -> None:
 def inbox_served_at_claim(patch: Patch) -> None:
     take = claims._Taker._take
 
-    def serve_too(self: Any, found: Any, run: Any) -> Claim:
+    def serve_too(self: Any, found: Any, run: Any, **more: Any) -> Claim:
         waiting = Inbox(self.tx).waiting(found.user_id, found.id, run.kind)
         items = [item.id for item in waiting]
         Inbox(self.tx).serve(found.user_id, items, run_id=run.id)
-        return take(self, found, run)
+        return take(self, found, run, **more)
 
     patch.setattr(claims._Taker, "_take", serve_too)
 
@@ -196,6 +197,20 @@ def one_user_served_by_all_claims(patch: Patch) -> None:
     patch.setattr(claims.Queue, "_longest_waiting", choose_one)
 
 
+def requests_outlive_their_run(patch: Patch) -> None:
+    """What a message asked for is not forgotten with its reply."""
+    patch.setattr(turns, "renew_request", lambda _tx, found, _kind, **_more: found)
+
+
+def requests_end_with_any_run(patch: Patch) -> None:
+    """What a message asked for is forgotten that came while its conversation had a run."""
+    patch.setattr(
+        turns,
+        "renew_request",
+        lambda _tx, found, kind, **_more: routing.with_request(found, kind, ""),
+    )
+
+
 #: The seed that caught each variant last: the search begins there.
 CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     commit_guarded_by_id: 0,
@@ -211,6 +226,8 @@ CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     speaking_wakes_nobody: 4,
     waits_outlive_their_run: 17,
     one_user_served_by_all_claims: 0,
+    requests_outlive_their_run: 0,
+    requests_end_with_any_run: 0,
 }
 
 

@@ -196,9 +196,10 @@ async def edit_last(
             tx.summaries.delete(user, conversation_id)
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
-        tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
+        stopped = Step(conversation=fresh, stops=Stops.REPLIES)
+        tx.conversations.save(stopped)
         step = transitions.receive_message(
-            fresh, text, message_id=message_id, now=tx.now, profile=profile
+            stopped.conversation, text, message_id=message_id, now=tx.now, profile=profile
         )
         save(tx, step)
         return _sent_message(tx, step, message_id, text)

@@ -12,7 +12,7 @@ from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
-from backburner.core.routing import NO_ROUTES, Routes
+from backburner.core.routing import NO_ROUTES, AfterDemo, Routes
 from backburner.core.work.agents import BUILT_IN, Agent, find_agent
 from backburner.core.work.folders import ForbiddenPlaces
 from backburner.ports import (
@@ -205,6 +205,12 @@ class Deps:
     def agent(self, name: str | None) -> Agent | None:
         """Find an agent, or the profile of that name, for new work."""
         return find_agent(self.agents, name, profiles=self.routes.names)
+
+    @property
+    def after_demo(self) -> AfterDemo:
+        return AfterDemo(
+            demos=self.injection_proof, routes=self.routes, min_interval=self.limits.min_interval
+        )
 
     def can_be_injected(self, profile: str) -> bool:
         return (profile or self.default_profile) not in self.injection_proof

@@ -215,6 +215,9 @@ class Conversation:
     requested_profile: str | None = None
     #: The name of its profile; empty for the server's default.
     profile: str = ""
+    #: The profiles that messages ask for, for the next reply and the next background run.
+    reply_profile: str = ""
+    work_profile: str = ""
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
     notify: Notify = Notify.ON_CHANGE
     last_result_hash: str | None = None

@@ -8,6 +8,7 @@ from typing import Protocol
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.retry import Outage
+from backburner.core.routing import NO_EXIT, NO_PROFILES, AfterDemo, ProfileFilter
 from backburner.core.run import NO_WAIT, Failure, FailureKind, ModelWait, Run, RunEnding, Turn
 from backburner.core.transitions import Step
 
@@ -19,6 +20,8 @@ class Claim:
     turn: Turn
     run: Run
     conversation: Conversation
+    #: The profile that the run uses, whose seat it takes; empty: the default.
+    profile: str = ""
     #: The run continues after it was handed back.
     resumed: bool = False
     #: Jobs that the run waited for while it was handed back.
@@ -61,6 +64,7 @@ class Claimer:
     short_only: bool = False
     #: The profile of conversations without one.
     default_profile: str = ""
+    after_demo: AfterDemo = NO_EXIT
     #: Users whose rows were found locked a moment ago.
     passed_over: tuple[UserId, ...] = ()
     #: The id of its machine: work in folders of other machines is left to them.
@@ -69,6 +73,11 @@ class Claimer:
     shares_folders: bool = False
     #: How long a user must be inactive before discovery runs; None: discovery is off.
     discovery_quiet_period: timedelta | None = None
+
+    def has_seat(self, seat: SeatRequest) -> bool:
+        if seat.profile in self.full_profiles:
+            return False
+        return not seat.is_long or not (self.short_only or seat.profile in self.short_profiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +167,16 @@ class Outages(Protocol):
     def end_probe(self, profile: str) -> None: ...
     def probe_soon(self, profiles: Sequence[str]) -> None: ...
     def late_work(
-        self, profiles: Sequence[str], after: LateWork | None, *, before: datetime, limit: int
+        self, profiles: ProfileFilter, after: LateWork | None, *, before: datetime, limit: int
     ) -> Sequence[LateWork]: ...
-    def find_late_work(self, work: LateWork, profiles: Sequence[str]) -> LateWork | None:
+    def find_late_work(self, work: LateWork, profiles: ProfileFilter) -> LateWork | None:
         """Find late work again, as it is now; None: it is not late any more."""
 
     def users(
-        self, outage: Outage, profiles: Sequence[str], after: str, *, before: datetime, limit: int
+        self, outage: Outage, profiles: ProfileFilter, after: str, *, before: datetime, limit: int
     ) -> Sequence[OutageUser]: ...
     def longest_waiting(
-        self, user: UserId, profiles: Sequence[str], *, before: datetime
+        self, user: UserId, profiles: ProfileFilter, *, before: datetime
     ) -> ConversationId | None: ...
     def report(
         self, report: OutageReport, *, since: datetime, again_if_denied: bool = False
@@ -203,7 +212,7 @@ class Queue(Protocol):
     def unclaimed(self) -> int:
         """How much else the last claim has seen; not all of it may be claimed."""
 
-    def waiting_profile(self) -> str | None:
+    def waiting_profile(self, after_demo: AfterDemo = NO_EXIT) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""
 
     def overdue(
@@ -212,7 +221,7 @@ class Queue(Protocol):
         """Find what these should have claimed so long ago; None: nothing."""
 
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None: ...
-    def agenda(self, *, without: tuple[str, ...] = ()) -> Agenda:
+    def agenda(self, *, without: ProfileFilter = NO_PROFILES) -> Agenda:
         """Read when each kind of work is due, without background work of these profiles."""
 
     def correct_times(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:

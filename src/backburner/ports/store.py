@@ -15,6 +15,7 @@ from backburner.core.conversation import Conversation, Message, WorkFolder
 from backburner.core.ids import CallId, ConversationId, GrantId, NoticeId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.question import Purpose, Question
+from backburner.core.routing import NO_EXIT, AfterDemo
 from backburner.core.run import Item, Progress, Run, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, ToolCall
@@ -117,7 +118,9 @@ class Folders(Protocol):
     def holders(self, user: UserId) -> Mapping[tuple[str, str], ConversationId]:
         """Return the conversations whose runs write now, by folder and machine."""
 
-    def wanted_for_replies(self) -> Mapping[tuple[UserId, str, str], frozenset[str]]:
+    def wanted_for_replies(
+        self, after_demo: AfterDemo = NO_EXIT
+    ) -> Mapping[tuple[UserId, str, str], frozenset[str]]:
         """Return owner, path and machine of folders that replies write in, with their profiles."""
 
 

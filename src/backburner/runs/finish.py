@@ -62,7 +62,7 @@ class RunResult:
     #: The profile in use, and the one that failed before.
     profile: str = ""
     #: Messages asked for the profile: the conversation keeps its own, and its session.
-    is_for_reply_only: bool = False
+    is_for_one_run: bool = False
     escalated_from: str | None = None
     #: The model of its own profile has answered; None: it was under no other.
     own_model_answered: bool | None = None
@@ -206,7 +206,7 @@ class _Ending:
 
     def _renewed(self, conversation: Conversation) -> Conversation:
         result, session = self.result, conversation.session
-        if result.is_for_reply_only and session is not None and result.claimed_at is not None:
+        if result.is_for_one_run and session is not None and result.claimed_at is not None:
             first = min((item.arrived_at for item in self._items()), default=result.claimed_at)
             missed_since = min(first, session.missed_since or first)
             return replace(conversation, session=replace(session, missed_since=missed_since))

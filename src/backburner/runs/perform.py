@@ -105,7 +105,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         turn,
         stop,
         [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
-        Budget(deps, turn, prepared.root, probes=_probed_profile(claim, prepared)),
+        Budget(deps, turn, prepared.root, probes=profile if claim.in_outage else None),
         can_be_injected=deps.can_be_injected(profile),
         lists_calls=turn.kind is RunKind.BACKGROUND and transitions.is_test_run(claim.conversation),
         check_folder=lambda: deps.toolbox.check_folder(claim.conversation),
@@ -140,12 +140,6 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         await drafts.close()
 
 
-def _probed_profile(claim: Claim, prepared: PreparedRun) -> str | None:
-    """Return the profile in an outage that this run tries."""
-    is_probed = claim.in_outage and not prepared.is_for_reply_only
-    return prepared.profile if is_probed else None
-
-
 def _begin_result(prepared: PreparedRun) -> RunResult:
     return RunResult(
         items=prepared.items,
@@ -154,7 +148,7 @@ def _begin_result(prepared: PreparedRun) -> RunResult:
         root=prepared.root,
         claimed_at=prepared.now,
         profile=prepared.profile,
-        is_for_reply_only=prepared.is_for_reply_only,
+        is_for_one_run=prepared.is_for_one_run,
         session=prepared.session,
         session_note=prepared.session_note,
     )
@@ -168,7 +162,7 @@ async def give_up(deps: Deps, claim: Claim, stop: StopRequests) -> None:
         lambda tx: tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind)
     )
     failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
-    profile = claim.conversation.profile or deps.default_profile
+    profile = claim.profile or deps.default_profile
     result = RunResult(
         items=items, zone="UTC", root=turn.conversation_id, failure=failure, profile=profile
     )
@@ -260,7 +254,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     if _is_in_outage(result):
         # It waits: nobody pays for another model because of that.
         return
-    escalated = escalated or prepared.is_for_reply_only
+    escalated = escalated or prepared.is_for_one_run
     other = routing.escalate(attempt.deps.routes, prepared.conversation, escalated=escalated)
     if other is None or other not in attempt.deps.engines:
         return
@@ -433,7 +427,7 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                     attempt.session_id = session_id
                     attempt.session_entries += entries
                     # Another profile has a session of its own, for this run only.
-                    if result.escalated_from is None and not result.is_for_reply_only:
+                    if result.escalated_from is None and not result.is_for_one_run:
                         result.remember(session_id, entries, tokens)
                 case TurnEnded():
                     return event if attempt.stop.reason is None else None

@@ -42,9 +42,9 @@ class PreparedRun:
     """Everything a run knows when it starts."""
 
     conversation: Conversation
-    #: The profile to use, and whether messages asked for it: then it is for this reply only.
+    #: The profile to use, and whether messages asked for it: then it is for this run only.
     profile: str
-    is_for_reply_only: bool
+    is_for_one_run: bool
     #: The agent's session to resume, if there is one.
     session: Session | None
     #: Why the previous session was not resumed, in words for the user.
@@ -114,13 +114,13 @@ def _prepare(
     served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.resumed else ()
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
-    requested = routing.requested_for([*served, *items])
+    is_requested = bool(routing.request_for(conversation, turn.kind))
     own_profile = conversation.profile or deps.default_profile
-    profile = requested or own_profile
-    resumed = requested is None and claim.resumed and tx.sessions.has_entries(turn)
+    profile = claim.profile or deps.default_profile
+    resumed = not is_requested and claim.resumed and tx.sessions.has_entries(turn)
     summary = tx.summaries.load(user, conversation_id) if conversation.summarized else None
     session, session_note = None, None
-    if requested is None:
+    if not is_requested:
         session, session_note = _choose_session(tx, deps, claim, summary, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
     recent = prompt.without_outside(recent, conversation.fresh_at)
@@ -157,8 +157,8 @@ def _prepare(
         # Every prompt of background work repeats the state and the last messages.
         is_given_all = not session_entries or (turn.kind is RunKind.BACKGROUND and not resumed)
         marked = marks_new_session if is_given_all else reads
-        # A reply of another model leaves the session as it is.
-        if session_entries or requested is not None:
+        # A run of another model leaves the session as it is.
+        if session_entries or is_requested:
             marked = marked or conversation.outside_read
         if marked != conversation.outside_read:
             tx.turns.mark_outside_text(turn, marked=marked)
@@ -166,7 +166,7 @@ def _prepare(
     return PreparedRun(
         conversation=conversation,
         profile=profile,
-        is_for_reply_only=requested is not None,
+        is_for_one_run=is_requested,
         session=session,
         session_note=session_note,
         zone=zone,

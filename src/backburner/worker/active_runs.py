@@ -27,7 +27,7 @@ class ActiveRun:
 
     @property
     def profile(self) -> str:
-        return self.claim.conversation.profile if self.prepared is None else self.prepared.profile
+        return self.claim.profile
 
     @property
     def is_stopping(self) -> bool:
@@ -59,8 +59,7 @@ class ActiveRuns:
     @property
     def long_profiles(self) -> list[str]:
         """The profiles of long runs."""
-        conversations = [run.claim.conversation for run in self]
-        return [one.profile for one in conversations if is_long(one.run_timeout)]
+        return [run.profile for run in self if is_long(run.claim.conversation.run_timeout)]
 
     def add(self, run: ActiveRun) -> None:
         self._runs[run.claim.run.id] = run

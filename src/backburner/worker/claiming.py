@@ -14,6 +14,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.models import changes
 from backburner.core.errors import StoreBusy, StoreFailed
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.routing import AfterDemo
 from backburner.core.run import RunKind, RunStatus, Turn
 from backburner.ports import URGENT_DEADLINE, Claim, Claimer, SeatRequest, Tx
 from backburner.runs import perform, prepare
@@ -108,7 +109,8 @@ class Claiming:
         """Find work that has a free seat here, and that nobody has claimed for so long."""
         if self.closed or self.is_blocked:
             return None
-        claimers = self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND)
+        after_demo = self.deps.after_demo
+        claimers = [self._claimer(kind, after_demo) for kind in (RunKind.REPLY, RunKind.BACKGROUND)]
         return await self.deps.store.transact(
             lambda tx: tx.queue.overdue(*claimers, by=by), within=self._deadline
         )
@@ -183,13 +185,15 @@ class Claiming:
             self.woken_early = False
             _wait_until_due(tx)
         seats = self.seats.free(RunKind.BACKGROUND, self.underway.profiles)
+        # Read once: the models may be changed meanwhile.
+        after_demo = self.deps.after_demo
         claims = tx.queue.claim(
-            self._claimer(RunKind.REPLY),
-            self._claimer(RunKind.BACKGROUND),
+            self._claimer(RunKind.REPLY, after_demo),
+            self._claimer(RunKind.BACKGROUND, after_demo),
             limit=min(limit, seats),
             has_seat=self._has_seat,
         )
-        claims = [changes.leave_demo(self.deps, tx, claim) for claim in claims]
+        claims = [changes.leave_demo(tx, claim, after_demo) for claim in claims]
         result.probe_delays = tx.queue.probe_delays
         result.has_waiting_users = tx.queue.has_waiting_users
         result.unclaimed = tx.queue.unclaimed
@@ -202,13 +206,18 @@ class Claiming:
     def _is_unprepared(self, turn: Turn) -> bool:
         return self._unprepared.get(turn.conversation_id) == _identify(turn)
 
-    def _claimer(self, kind: RunKind) -> Claimer | None:
+    def _claimer(self, kind: RunKind, after_demo: AfterDemo) -> Claimer | None:
         """Make the claimer of a kind of run; None: no seat is free."""
         taken = self.underway.profiles
         if not self.seats.free(kind, taken):
             return None
         full = self.seats.full_profiles(kind, taken)
-        claimer = replace(self.claimer, full_profiles=full, passed_over=tuple(self._passed_over))
+        claimer = replace(
+            self.claimer,
+            full_profiles=full,
+            after_demo=after_demo,
+            passed_over=tuple(self._passed_over),
+        )
         if kind is RunKind.REPLY:
             return claimer
         long = self.underway.long_profiles
@@ -255,8 +264,9 @@ class Claiming:
         await self._free_folders()
         if not len(self.underway) or not self._lacks_seat():
             return
+        after_demo = self.deps.after_demo
         waits_for = await self.deps.store.read(
-            lambda tx: tx.queue.waiting_profile(), within=self._deadline, single=True
+            lambda tx: tx.queue.waiting_profile(after_demo), within=self._deadline, single=True
         )
         if waits_for is None:
             return
@@ -269,7 +279,7 @@ class Claiming:
             other
             for other in self.underway
             if other.claim.turn.kind is RunKind.BACKGROUND
-            and (no_seat_at_all or self.seats.profile(other.claim.conversation.profile) == wanted)
+            and (no_seat_at_all or self.seats.profile(other.profile) == wanted)
         ]
         if in_the_way and not any(other.is_stopping for other in in_the_way):
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
@@ -285,8 +295,9 @@ class Claiming:
         }
         if not in_folders:
             return
+        after_demo = self.deps.after_demo
         wanted = await self.deps.store.read(
-            lambda tx: tx.folders.wanted_for_replies(), within=self._deadline, single=True
+            lambda tx: tx.folders.wanted_for_replies(after_demo), within=self._deadline, single=True
         )
         # Without a seat, the reply could not use the folder either.
         full = self.seats.full_profiles(RunKind.REPLY, self.underway.profiles)

@@ -14,7 +14,7 @@ class OutageAttempts:
 
     async def run_once(self) -> bool:
         claims = [run.claim for run in self.active_runs if run.claim.in_outage]
-        profiles = {claim.conversation.profile or self.deps.default_profile for claim in claims}
+        profiles = {claim.profile or self.deps.default_profile for claim in claims}
         if profiles:
             await self.deps.store.transact(
                 lambda tx: tx.outages.keep_trying(profiles), within=URGENT_DEADLINE

@@ -18,6 +18,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.notice import Notice
 from backburner.core.retry import Outage, Waiting
+from backburner.core.routing import ProfileFilter
 from backburner.core.run import FailureKind
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
@@ -93,9 +94,10 @@ class OutageReporter:
         profiles = self._profiles(outage)
         return tx.outages.users(outage, profiles, after, before=before, limit=USER_BATCH)
 
-    def _profiles(self, outage: Outage) -> Sequence[str]:
+    def _profiles(self, outage: Outage) -> ProfileFilter:
         is_default = outage.profile == self.deps.default_profile
-        return [outage.profile, ""] if is_default else [outage.profile]
+        names = [outage.profile, ""] if is_default else [outage.profile]
+        return self.deps.after_demo.match(names)
 
     def _tell(self, outage: Outage, user: OutageUser, tx: Tx) -> None:
         """Tell a user in the conversation that waits longest, if one does."""

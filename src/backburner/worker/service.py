@@ -331,7 +331,7 @@ class Worker:
     async def _look(self) -> "_NextDue":
         """Wake what is due, and find out what is next."""
         loop = asyncio.get_running_loop()
-        in_outage = self._claiming.outages.names
+        in_outage = self._deps.after_demo.match(self._claiming.outages.names)
         asked_at = loop.time()
         try:
             agenda, read_at = await self._deps.store.read(

@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from support.programs.programs import Ended, Start
+from support.programs.programs import Ended, Running, Start
 from support.programs.terminals import terminal
 from support.requirements import requirement
 from support.servers.model_servers import ModelServer, model_server
 from support.servers.model_threads import model_in_thread
 
+from backburner.api.http.auth import SESSION_HEADER
 from backburner.settings import Settings, load
 
 CANARY = "sk-ant-canary-314159265358979"
 OTHER_CANARY = "oat-canary-271828182845904523"
 Call = Callable[..., Ended]
+Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture
@@ -384,3 +387,41 @@ def test_a_server_that_runs_uses_the_model_at_once_also_where_the_demo_was(
     assert "This began with the demo. It uses local from now on." in [
         message["content"] for message in chat["messages"]
     ]
+
+
+@requirement("Z-model-change")
+def test_a_worker_in_another_process_uses_the_model_without_a_restart(
+    call: Call, start: Start, tmp_path: Path, migrated_postgres_url: str, monkeypatch: Patch
+) -> None:
+    monkeypatch.setenv("BACKBURNER_DATABASE_URL", migrated_postgres_url)
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    server = start("serve", "--port", "0", "--data", here)
+    address = server.wait_until_ready()
+    monkeypatch.setenv("BACKBURNER_URL", address)
+    monkeypatch.setenv("BACKBURNER_TOKEN", make_token(address, server))
+    worker = start("worker", "--data", elsewhere)
+    assert ": worker " in worker.read_line()
+    assert call("say", "Hello?").code == 0
+
+    with model_in_thread() as model:
+        options = ("--address", f"{model.address}/v1", "--model", "m", "--no-test")
+        # Each process reads files of its own.
+        for folder in (here, elsewhere):
+            assert call("setup", "--kind", "openai", *options, "--data", str(folder)).code == 0
+        assert call("models", "reload").code == 0
+        worker.wait_for_error("models.reloaded")
+        # Replies are given by the worker: the server performs no runs.
+        said = call("say", "-c", "And now?")
+
+    assert said.out[-1] == "Hello."
+    assert len(model.requests) == 1
+
+
+def make_token(address: str, server: Running) -> str:
+    """Make a token of an operator, with the link that a server prints."""
+    link = [server.read_line() for _ in range(2)][-1].split()[-1]
+    with httpx2.Client(base_url=address) as browser:
+        signed_in = browser.post("/api/sign-in", json={"link": link})
+        key = {SESSION_HEADER: signed_in.json()["key"]}
+        new = {"name": "test", "scopes": ["read", "write", "operate"]}
+        return str(browser.post("/api/tokens", json=new, headers=key).json()["token"])

@@ -21,6 +21,7 @@ from backburner.core.conversation import (
     Status,
 )
 from backburner.core.errors import BadRequest, BadSchedule, Conflict, TooLarge
+from backburner.core.question import Purpose, QuestionType
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate, Interval, Scheduled
 from backburner.core.transitions import FollowerEvent, Step, Stops
@@ -330,3 +331,32 @@ def test_a_message_for_another_model_names_it_in_its_item() -> None:
     )
 
     assert [item.content["profile"] for item in step.inbox] == ["local"]
+
+
+@requirement("Z-model-change")
+def test_an_answer_for_another_model_names_it_for_the_run_that_it_resumes() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    step = transitions.receive_message(
+        waiting, "The blue one.", message_id=MESSAGE, now=NINE + HOUR, profile="local"
+    )
+
+    assert [(item.kind, item.content["profile"]) for item in step.inbox] == [
+        (ItemKind.ANSWER, "local")
+    ]
+    assert (step.conversation.work_profile, step.conversation.reply_profile) == ("local", "")
+
+
+def test_an_answer_that_resumes_nothing_asks_for_no_model() -> None:
+    failed = make.question(
+        purpose=Purpose.FAILURE,
+        type=QuestionType.CHOICE,
+        options=(transitions.TRY_AGAIN, transitions.STOP),
+    )
+    waiting = transitions.ask_owner(working(), failed).conversation
+    step = transitions.receive_message(
+        waiting, transitions.STOP, message_id=MESSAGE, now=NINE, profile="local"
+    )
+
+    assert step.answered == ((failed.id, transitions.STOP),)
+    assert step.inbox == ()
+    assert (step.conversation.work_profile, step.conversation.reply_profile) == ("", "")

@@ -19,6 +19,7 @@ from support.stage.provider import (
 from support.stage.stage import Stage
 from support.stage.until import until
 
+from backburner.actions import chat
 from backburner.actions.deps import Limits
 from backburner.core.conversation import Status
 from backburner.core.errors import EngineFailed
@@ -174,6 +175,29 @@ async def test_answers_of_another_model_do_not_end_an_outage(
 
     assert len(remote.requests) == 1
     assert [outage.profile for outage in outages(stage)] == ["local"]
+
+
+@pytest.mark.parametrize(("asked", "left"), [("remote", ["local"]), ("local", [])])
+async def test_a_reply_says_something_about_the_model_that_its_message_asked_for(
+    set_up: Callable[..., Stage], asked: str, left: list[str]
+) -> None:
+    local, remote = ScriptedEngine([DOWN]), ScriptedEngine()
+    stage = set_up(
+        engines={"remote": remote, "local": local},
+        default_profile="remote",
+        routes=Routes(names=("remote", "local"), chat="remote", background="local"),
+    )
+    task = await stage.task(EVERY_HOUR)
+    await stage.work()
+    assert [outage.profile for outage in outages(stage)] == ["local"]
+    # Each is asked for in a conversation of the other.
+    place = task if asked == "remote" else await stage.chat()
+    await chat.send(stage.deps, place.user_id, place.id, "Hello?", profile=asked)
+    await stage.take_up()
+    await stage.idle()
+
+    assert stage.history(place)[0].profile == asked
+    assert [outage.profile for outage in outages(stage)] == left
 
 
 async def test_silence_of_another_model_is_not_that_of_the_own(

@@ -28,6 +28,8 @@ from backburner.core.transitions import NewMessage
 from backburner.core.transitions.change import Verb, WorkChange, change_question
 from backburner.ports import Tx
 from backburner.runs.prepare import SESSION_LOST, SESSION_OF_OTHER_MODEL
+from backburner.runs.stopping import StopReason
+from backburner.worker.seats import Seats
 
 NAMES = ("remote", "local", "demo")
 
@@ -299,3 +301,56 @@ async def test_an_interrupted_run_learns_what_another_model_was_told(
     await models.work()
 
     assert "Only look at March." in models.engine.requests[-1].prompt
+
+
+ASKED = {
+    "needs_input": True,
+    "message": "Which?",
+    "question": {"type": "input", "prompt": "Which month?"},
+}
+
+
+@requirement("Z-model-change")
+async def test_an_answer_is_used_by_the_model_that_its_message_asks_for(
+    models: Stage, local: ScriptedEngine
+) -> None:
+    task = await models.task(Interval(timedelta(hours=1), anchor=NOON))
+    models.engine.then(End(ASKED))
+    local.then(End({"complete": True, "message": "It was March, says the local one."}))
+    await models.work()
+    await say(models, task, "March.", "local")
+    await models.work()
+    await control.run_now(models.deps, Origin.by_user(task.user_id), task.id)
+    await models.work()
+
+    (resumed,) = local.requests
+    assert "March." in resumed.prompt
+    assert [run.profile for run in models.history(task)] == ["remote", "local", "remote"]
+    assert models.load(task).profile == "remote"
+    # The session of its own model stays, and learns what it missed.
+    first, last = models.engine.requests
+    assert (first.session_id, last.session_id) == (None, "session-1")
+    assert "says the local one" in last.prompt
+
+
+async def test_an_answer_waits_for_a_seat_of_the_model_that_its_message_asks_for(
+    models: Stage, local: ScriptedEngine
+) -> None:
+    models.claiming.seats = Seats(
+        total=9, per_profile={"local": 1, "remote": 1}, default_profile="remote"
+    )
+    task = await models.task()
+    models.engine.then(End(ASKED))
+    await models.work()
+    local.then(Wait())
+    await models.task(profile="local")
+    await models.take_up()
+    await local.began.wait()
+    await say(models, task, "March.", "local")
+    await models.take_up()
+    assert len(models.underway) == 1
+
+    models.only_run().stop.request(StopReason.DRAINING)
+    await models.idle()
+    await models.work()
+    assert models.history(task)[0].profile == "local"

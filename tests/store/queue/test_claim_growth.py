@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, text, update
 from support.cases.large_data import multiply
 from support.stage.make import MATE, USER
 from support.stage.scene import CLAIMER, Scene
 from support.statements import watched
 
 from backburner.core.ids import UserId
+from backburner.core.routing import AfterDemo, Routes
 from backburner.ports import Claimer
 from backburner.store import tables
 from backburner.store.db import Database
@@ -55,6 +56,32 @@ def test_a_claim_reads_little_more_for_long_runs_that_have_to_wait(database: Dat
     scene.run(lambda tx: multiply(tx.connection, tables.conversations, MATE, BUSY, **long))
     scene.clock.sleep(timedelta(days=1))
     assert effort(scene, replace(CLAIMER, short_only=True)) < 3 * usual
+
+
+@pytest.mark.parametrize(
+    ("rows", "full", "short"),
+    [
+        ({"profile": "local"}, ("remote",), ()),
+        ({"profile": "demo"}, ("other",), ("remote",)),
+        ({"profile": "remote", "work_profile": "local"}, ("remote",), ("remote",)),
+    ],
+    ids=["another model", "from the demo", "asked for"],
+)
+def test_a_claim_reads_little_more_to_count_seats_by_the_profile_of_the_next_run(
+    database: Database, rows: dict[str, str], full: tuple[str, ...], short: tuple[str, ...]
+) -> None:
+    scene = Scene(database)
+    add_users(scene, "busy", BUSY)
+    scene.task()
+    owner = {"user_id": "'busy' || n"}
+    scene.run(lambda tx: multiply(tx.connection, tables.conversations, USER, BUSY, **owner))
+    usual = effort(scene)
+
+    scene.run(lambda tx: tx.connection.execute(update(tables.conversations), rows))
+    routes = Routes(names=("remote", "demo"), chat="remote")
+    after_demo = AfterDemo(demos=frozenset({"demo"}), routes=routes)
+    claimer = replace(CLAIMER, full_profiles=full, short_profiles=short, after_demo=after_demo)
+    assert effort(scene, claimer) < 2 * usual
 
 
 @pytest.mark.parametrize("waits_for", ["a reply", "a queued run"])

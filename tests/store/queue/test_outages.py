@@ -14,7 +14,9 @@ from support.statements import scans, watched
 
 from backburner.core import retry
 from backburner.core.ids import UserId
+from backburner.core.routing import AfterDemo, ProfileFilter, Routes
 from backburner.core.run import FailureKind
+from backburner.core.transitions import Step
 from backburner.ports import Claim, LateWork, OutageReport
 from backburner.store import tables
 from backburner.store.db import Database
@@ -23,6 +25,7 @@ from backburner.store.queue.outages import Outages
 from backburner.store.tx import Tx
 
 PROFILE = "one"
+OURS = ProfileFilter((PROFILE, ""))
 MINUTE = timedelta(minutes=1)
 DOWN = make.failure(FailureKind.UNAVAILABLE)
 OUTAGE = retry.note_trouble(None, PROFILE, DOWN, probed=True, now=NOON)
@@ -106,12 +109,12 @@ def test_a_claim_for_replies_only_leaves_probes_to_others(postgres: Database) ->
 def test_the_agenda_leaves_out_background_work_of_profiles_in_an_outage(scene: Scene) -> None:
     scene.task()
     assert scene.database.run(lambda tx: tx.queue.agenda().work) == timedelta()
-    assert scene.database.run(lambda tx: tx.queue.agenda(without=("", PROFILE)).work) is None
+    assert scene.database.run(lambda tx: tx.queue.agenda(without=OURS).work) is None
     run = scene.begin_work()
     scene.hand_back(run)
-    assert scene.database.run(lambda tx: tx.queue.agenda(without=("", PROFILE)).work) is None
+    assert scene.database.run(lambda tx: tx.queue.agenda(without=OURS).work) is None
     scene.say(scene.chat())
-    assert scene.database.run(lambda tx: tx.queue.agenda(without=("", PROFILE)).work) == timedelta()
+    assert scene.database.run(lambda tx: tx.queue.agenda(without=OURS).work) == timedelta()
 
 
 def test_a_user_is_told_once_until_the_outage_is_over(scene: Scene) -> None:
@@ -213,9 +216,7 @@ def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
 
     def page(after: LateWork | None) -> list[LateWork]:
         return list(
-            scene.database.run(
-                lambda tx: tx.outages.late_work([PROFILE, ""], after, before=before, limit=2)
-            )
+            scene.database.run(lambda tx: tx.outages.late_work(OURS, after, before=before, limit=2))
         )
 
     found, after = list[LateWork](), None
@@ -225,7 +226,9 @@ def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
     assert [work.conversation_id for work in found] == tasks
     assert (
         scene.database.run(
-            lambda tx: tx.outages.late_work(["another"], None, before=before, limit=2)
+            lambda tx: tx.outages.late_work(
+                ProfileFilter(("another",)), None, before=before, limit=2
+            )
         )
         == []
     )
@@ -239,9 +242,35 @@ def test_work_that_waits_for_something_else_is_not_late(scene: Scene) -> None:
     scene.hand_back(runs[blocked.id], after=5 * MINUTE)
     scene.clock.advance(2 * MINUTE)
 
-    late = scene.run(lambda tx: tx.outages.late_work([""], None, before=tx.now - MINUTE, limit=9))
+    late = scene.run(lambda tx: tx.outages.late_work(OURS, None, before=tx.now - MINUTE, limit=9))
 
     assert [work.conversation_id for work in late] == [task.id]
+
+
+def test_work_that_would_leave_the_demo_for_a_model_in_an_outage_is_late(scene: Scene) -> None:
+    task = scene.task()
+    scene.change(task, lambda found: Step(conversation=replace(found, profile="demo")))
+    scene.clock.advance(2 * MINUTE)
+    before = scene.clock.now - MINUTE
+
+    for routes, late in (
+        (Routes(chat=PROFILE), True),
+        (Routes(chat=PROFILE, background="another"), False),
+    ):
+        profiles = AfterDemo(demos=frozenset({"demo"}), routes=routes).match(OURS.profiles)
+        looks = (
+            partial(Outages.late_work, profiles=profiles, after=None, before=before, limit=9),
+            partial(Outages.longest_waiting, user=USER, profiles=profiles, before=before),
+        )
+        for look in looks:
+            found = scene.run(lambda tx, look=look: look(tx.outages))  # type: ignore[misc]
+            assert bool(found) is late
+        (user,) = scene.run(
+            lambda tx, profiles=profiles: tx.outages.users(  # type: ignore[misc]
+                OUTAGE, profiles, "", before=before, limit=9
+            )
+        )
+        assert user.work_waits is late
 
 
 def test_users_are_listed_page_by_page_and_their_work_is_looked_at_until_they_are_told(
@@ -257,14 +286,14 @@ def test_users_are_listed_page_by_page_and_their_work_is_looked_at_until_they_ar
 
     def page(after: UserId, limit: int) -> list[tuple[UserId, bool, bool]]:
         users = scene.database.run(
-            lambda tx: tx.outages.users(OUTAGE, [PROFILE, ""], after, before=before, limit=limit)
+            lambda tx: tx.outages.users(OUTAGE, OURS, after, before=before, limit=limit)
         )
         return [(user.user_id, user.was_told, user.work_waits) for user in users]
 
     assert page(UserId(""), 2) == [(waiting, False, True), (told, True, False)]
     assert page(told, 2) == [(idle, False, False)]
     for user, found in ((waiting, work[waiting]), (idle, None)):
-        longest = partial(Outages.longest_waiting, user=user, profiles=[""], before=before)
+        longest = partial(Outages.longest_waiting, user=user, profiles=OURS, before=before)
         assert scene.database.run(lambda tx, longest=longest: longest(tx.outages)) == found  # type: ignore[misc]
 
 
@@ -276,7 +305,9 @@ def test_a_look_at_an_outage_walks_indexes(scene: Scene) -> None:
     scene.clock.advance(2 * MINUTE)
     begin_outage(scene)
     before = scene.clock.now - MINUTE
-    profiles = [PROFILE, ""]
+    profiles = AfterDemo(demos=frozenset({"demo"}), routes=Routes(chat=PROFILE)).match(
+        OURS.profiles
+    )
 
     def crowd(tx: Tx) -> None:
         due_at = f"(SELECT next_run_at FROM conversations WHERE id = '{task.id}')"  # noqa: S608

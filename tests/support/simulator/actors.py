@@ -362,7 +362,7 @@ def person(world: World) -> None:
     cause = f"person:{world.step}"
     verbs: dict[str, Callable[[Conversation, Tx], Step]] = {
         "say": lambda c, tx: transitions.receive_message(
-            c, "Hello?", message_id=new_message_id(), now=tx.now
+            c, "Hello?", message_id=new_message_id(), now=tx.now, profile=_profile(world)
         ),
         "answer": lambda c, tx: transitions.answer(
             c, c.questions[0].id, fitting(c.questions[0].options), now=tx.now
@@ -402,6 +402,11 @@ def person(world: World) -> None:
         *("pause", "resume", "cancel", "archive", "set_schedule", "reopen"),
     ):
         world.undisturbed.pop(which, None)
+
+
+def _profile(world: World) -> str | None:
+    """Choose the profile that a message asks for, without any dice: the others stay as they are."""
+    return (None, "one", "two")[world.step % 3]
 
 
 def _asks(world: World, conversation_id: ConversationId) -> bool:

@@ -4,6 +4,7 @@ Written against the rows, not with the store's own statements: a fault in those 
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
@@ -36,6 +37,7 @@ def check(world: World) -> None:
     require(not too_many, "a user has more background runs than the cap")
     _check_served(world)
     _check_waits(world)
+    _check_requests(world)
     twice = world.rows(
         "SELECT content FROM messages WHERE run_id IS NOT NULL AND role = 'assistant'"
         " GROUP BY content HAVING count(*) > 1"
@@ -81,6 +83,30 @@ def _check_waits(world: World) -> None:
         "SELECT w.run_id FROM waits w JOIN runs r ON r.id = w.run_id WHERE r.status = 'running'"
     )
     require(not awake, "a run waits while it is under way")
+
+
+def _check_requests(world: World) -> None:
+    """See that a conversation knows which profile its next runs were asked for.
+
+    Of several it may be any: the clock that tells which one is the last may have been set back.
+    """
+    asked = defaultdict[tuple[str, str], set[str]](set)
+    for which, kind, content in world.rows(
+        "SELECT i.conversation_id, i.run_kind, i.content FROM inbox i"
+        " LEFT JOIN runs r ON r.id = i.served_by"
+        " WHERE i.served_at IS NULL"
+        " OR (r.status IN ('queued', 'running') AND r.cancel_requested_at IS NULL)"
+    ):
+        if profile := json.loads(content).get("profile"):
+            asked[which, kind].add(profile)
+    for which, for_reply, for_work in world.rows(
+        "SELECT id, reply_profile, work_profile FROM conversations"
+    ):
+        expected = asked[which, "reply"] or {""}
+        require(for_reply in expected, f"a reply is asked for as {expected}, not {for_reply!r}")
+        # It is dropped with a queued run, though an item may wait that asks for it, too.
+        expected = asked[which, "background"] | {""}
+        require(for_work in expected, f"work is asked for as {expected}, not {for_work!r}")
 
 
 def someone_waits(world: World) -> bool:

@@ -17,6 +17,7 @@ from backburner.core.conversation import Conversation
 from backburner.core.errors import StoreBusy
 from backburner.core.ids import UserId, new_conversation_id, new_message_id
 from backburner.core.outcome import Complete, Outcome
+from backburner.core.routing import NO_EXIT, AfterDemo
 from backburner.core.run import Failure, Item, Run, RunEnding, RunKind, RunStatus, Turn
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief, Step
@@ -118,11 +119,13 @@ class Scene:
 
         return self.run(apply)
 
-    def say(self, conversation: Conversation, text: str = "Hello?") -> Conversation:
+    def say(
+        self, conversation: Conversation, text: str = "Hello?", *, profile: str | None = None
+    ) -> Conversation:
         return self.change(
             conversation,
             lambda found: transitions.receive_message(
-                found, text, message_id=new_message_id(), now=self.clock.now
+                found, text, message_id=new_message_id(), now=self.clock.now, profile=profile
             ),
         )
 
@@ -135,8 +138,10 @@ class Scene:
             ),
         )
 
-    def claim_reply(self, *, full: tuple[str, ...] = ()) -> Claim | None:
-        claimer = replace(CLAIMER, full_profiles=full)
+    def claim_reply(
+        self, *, full: tuple[str, ...] = (), after_demo: AfterDemo = NO_EXIT
+    ) -> Claim | None:
+        claimer = replace(CLAIMER, full_profiles=full, after_demo=after_demo)
         return self.run(lambda tx: tx.queue.claim_reply(claimer))
 
     def claim_work(
@@ -146,6 +151,7 @@ class Scene:
         full: tuple[str, ...] = (),
         short: tuple[str, ...] = (),
         short_only: bool = False,
+        after_demo: AfterDemo = NO_EXIT,
         discovers_after: timedelta | None = None,
     ) -> Claim | None:
         claimer = replace(
@@ -154,6 +160,7 @@ class Scene:
             full_profiles=full,
             short_profiles=short,
             short_only=short_only,
+            after_demo=after_demo,
             discovery_quiet_period=discovers_after,
         )
         while True:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from backburner.actions.deps import Deps
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
+from backburner.core.routing import AfterDemo
 from backburner.ports import Claim, Tx
 
 
@@ -21,20 +21,13 @@ def forget_session(tx: Tx, before: Conversation, after: Conversation) -> None:
         tx.sessions.delete(before.user_id, before.id, before.session.id)
 
 
-def leave_demo(deps: Deps, tx: Tx, claim: Claim) -> Claim:
+def leave_demo(tx: Tx, claim: Claim, after_demo: AfterDemo) -> Claim:
     """Move a conversation that began with the demo to a model that was set up since.
 
     Done in the transaction that claims its run, so that each conversation is read anyway.
     """
     conversation = claim.conversation
-    if conversation.profile not in deps.injection_proof or claim.resumed:
-        return claim
-    step = transitions.leave_demo(
-        conversation,
-        deps.routes,
-        deps.injection_proof,
-        min_interval=deps.limits.min_interval,
-    )
+    step = None if claim.resumed else transitions.leave_demo(conversation, after_demo)
     if step is None:
         return claim
     forget_session(tx, conversation, step.conversation)

@@ -15,7 +15,9 @@ class NewMessageBody(RequestBody):
 
     content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
     profile: str | None = Field(
-        default=None, description="The profile of this reply; null: that of the conversation."
+        default=None,
+        description="The profile of the reply, or of the run that it resumes as an answer;"
+        " null: that of the conversation.",
     )
     answers: str | None = Field(
         default=None,

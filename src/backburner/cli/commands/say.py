@@ -38,7 +38,9 @@ class ReplyGoesOn(BackburnerError):
 @click.option("--here", is_flag=True, help="Work in the current folder, in a new conversation.")
 @folder_option
 @click.option(
-    "--model", metavar="NAME", help="Model of this reply only. The conversation keeps its own."
+    "--model",
+    metavar="NAME",
+    help="Model of the reply, or of the run that this answers. The conversation keeps its own.",
 )
 @click.option(
     "--replace",

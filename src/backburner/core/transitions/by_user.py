@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from backburner.core import routing
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
@@ -62,7 +63,7 @@ def receive_message(
 ) -> Step:
     """Receive a user's message: it answers the shown question if it matches, else gets a reply.
 
-    `profile` is for its reply only.
+    `profile` is for that reply only, or for the run that the answer starts.
     """
     refuse_archived(conversation)
     check_chat_message(text)
@@ -76,9 +77,11 @@ def receive_message(
         step = answers.answer(changed, question.id, answer, now=now)
         # What was asked stands before the answer.
         asked, *others = step.messages
-        return replace(step, messages=(asked, message, *others))
-    item = _message_item(text, message_id, RunKind.REPLY, profile=profile)
-    return Step(conversation=changed, messages=(message,), inbox=(item,))
+        step = replace(step, messages=(asked, message, *others))
+    else:
+        item = _message_item(text, message_id, RunKind.REPLY)
+        step = Step(conversation=changed, messages=(message,), inbox=(item,))
+    return step if profile is None else _ask_for_profile(step, profile)
 
 
 def set_schedule(
@@ -291,13 +294,18 @@ def follow_up(
     return Step(conversation=resumed, messages=(message,), inbox=(item,))
 
 
-def _message_item(
-    text: str, message_id: MessageId, run_kind: RunKind, *, profile: str | None = None
-) -> NewItem:
+def _message_item(text: str, message_id: MessageId, run_kind: RunKind) -> NewItem:
     content = {"message_id": message_id, "text": text}
-    if profile is not None:
-        content["profile"] = profile
     return NewItem(kind=ItemKind.MESSAGE, run_kind=run_kind, content=content)
+
+
+def _ask_for_profile(step: Step, profile: str) -> Step:
+    """Ask for a profile for the run that serves the items of a step; some answers start none."""
+    conversation, items = step.conversation, list[NewItem]()
+    for item in step.inbox:
+        conversation = routing.with_request(conversation, item.run_kind, profile)
+        items.append(replace(item, content={**item.content, "profile": profile}))
+    return replace(step, conversation=conversation, inbox=tuple(items))
 
 
 def _open_question_ids(conversation: Conversation) -> tuple[QuestionId, ...]:

@@ -1,14 +1,11 @@
 """Changes of the model that a conversation works with."""
 
-from collections.abc import Collection
 from dataclasses import replace
-from datetime import timedelta
 
 from backburner.core import routing
 from backburner.core.conversation import Conversation, Kind, Status
-from backburner.core.errors import BadSchedule, Conflict
-from backburner.core.routing import Routes
-from backburner.core.schedule import check_frequency
+from backburner.core.errors import Conflict
+from backburner.core.routing import AfterDemo, Routes
 from backburner.core.transitions.shared_changes import refuse_archived
 from backburner.core.transitions.step import NewMessage, Step, system_message
 
@@ -30,20 +27,10 @@ def model_note(before: Conversation, after: Conversation) -> tuple[NewMessage, .
     return (system_message(f"The model was changed to {after.profile}."),)
 
 
-def leave_demo(
-    conversation: Conversation, routes: Routes, demos: Collection[str], *, min_interval: timedelta
-) -> Step | None:
-    """Move work that began with the demo to the model that was set up since; None: it stays.
-
-    Work that repeats more often than a real model may stays with the demo.
-    """
-    profile = routing.profile_after_demo(conversation, routes, demos)
+def leave_demo(conversation: Conversation, after_demo: AfterDemo) -> Step | None:
+    """Move work that began with the demo to the model that was set up since; None: it stays."""
+    profile = routing.profile_after_demo(conversation, after_demo)
     if profile is None or conversation.status is Status.ARCHIVED:
         return None
-    if conversation.schedule is not None:
-        try:
-            check_frequency(conversation.schedule, min_interval)
-        except BadSchedule:
-            return None
     note = system_message(f"This began with the demo. It uses {profile} from now on.")
     return Step(conversation=replace(conversation, profile=profile, session=None), messages=(note,))

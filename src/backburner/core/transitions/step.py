@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from backburner.core import routing
 from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.ids import GrantId, MessageId, QuestionId
 from backburner.core.notice import Notice
 from backburner.core.question import Question
-from backburner.core.run import NewItem, SkippedSlots
+from backburner.core.run import NewItem, RunKind, SkippedSlots
 from backburner.core.tool_policy import Grant
 
 
@@ -75,6 +76,18 @@ class Step:
     notices: tuple[Notice, ...] = ()
     report: Report | None = None
     signal: FollowerEvent | None = None
+
+    def __post_init__(self) -> None:
+        """Drop what messages asked for with the runs and items that it was for."""
+        dropped = list[RunKind]()
+        if self.stops in (Stops.REPLIES, Stops.EVERYTHING):
+            dropped.append(RunKind.REPLY)
+        if self.stops in (Stops.WORK, Stops.EVERYTHING) or self.drops_queued:
+            dropped.append(RunKind.BACKGROUND)
+        for kind in dropped:
+            if routing.request_for(self.conversation, kind):
+                conversation = routing.with_request(self.conversation, kind, "")
+                object.__setattr__(self, "conversation", conversation)
 
     def then(self, following: "Step") -> "Step":
         """Combine with a step that only adds messages, questions and notices."""

@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlalchemy import Integer, Row, Select, and_, exists, literal_column, not_, or_, select
 
+from backburner.core.routing import NO_PROFILES, ProfileFilter
 from backburner.ports import Agenda
+from backburner.store.queue import next_profiles
 from backburner.store.tables import (
     conversations,
     deliveries,
@@ -61,10 +63,14 @@ _one_account = (
 
 
 @cache
-def next_times(without: tuple[str, ...] = ()) -> Select[Any]:
+def next_times(without: ProfileFilter = NO_PROFILES) -> Select[Any]:
     """Select the next times, without background work of these profiles."""
-    works = [conversations.c.profile.not_in(without)] if without else []
-    resumes = [exists().where(_is_conversation_of_run, *works)] if without else []
+    works, works_for_item, resumes = list[Any](), list[Any](), list[Any]()
+    if without.profiles:
+        works = [not_(next_profiles.uses(without, next_profiles.for_work))]
+        works_for_item = [not_(next_profiles.uses(without, next_profiles.for_item))]
+        is_left_out = next_profiles.uses(without, next_profiles.for_queued, resumes=True)
+        resumes = [exists().where(_is_conversation_of_run, not_(is_left_out))]
     # An item waits where nobody holds the turn, so it can be claimed, except for caps and pauses.
     has_items = exists().where(
         is_unserved,
@@ -80,7 +86,7 @@ def next_times(without: tuple[str, ...] = ()) -> Select[Any]:
                     conversations.c.status == "background",
                     and_(conversations.c.status == "active", inbox.c.at_once),
                 ),
-                *works,
+                *works_for_item,
             ),
         ),
     )

@@ -36,10 +36,12 @@ from sqlalchemy import (
     union_all,
 )
 
+from backburner.core.routing import NO_PROFILES, ProfileFilter
 from backburner.core.run import RunKind
 from backburner.core.work.folders import check_machine_id
 from backburner.core.work.timeouts import LONG_TIMEOUT
 from backburner.ports import Claimer
+from backburner.store.queue import next_profiles
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -221,9 +223,10 @@ class Statements:
 
 def statements_for(claimer: Claimer) -> Statements:
     """Return the statements for the seats that are free in a worker."""
+    match = claimer.after_demo.match
     return statements(
-        claimer.full_profiles,
-        claimer.short_profiles,
+        match(claimer.full_profiles),
+        match(claimer.short_profiles),
         short_only=claimer.short_only,
         machine=claimer.machine,
         shares_folders=claimer.shares_folders,
@@ -232,8 +235,8 @@ def statements_for(claimer: Claimer) -> Statements:
 
 @cache
 def statements(
-    full: tuple[str, ...] = (),
-    short: tuple[str, ...] = (),
+    full: ProfileFilter = NO_PROFILES,
+    short: ProfileFilter = NO_PROFILES,
     *,
     short_only: bool = False,
     machine: str = "",
@@ -243,20 +246,36 @@ def statements(
 
     The seats of profiles in `short`, or of all, are free for runs with a short timeout only.
     """
-    has_seat: ColumnElement[bool] = conversations.c.profile.not_in(full) if full else true()
-    if short_only:
-        has_seat = and_(has_seat, _is_short)
-    elif short:
-        has_seat = and_(has_seat, or_(_is_short, conversations.c.profile.not_in(short)))
+    seats = _Seats(full, short, short_only=short_only)
     can_use_folder = _can_use_folder(machine, is_shared=shares_folders)
-    is_served = and_(has_seat, can_use_folder)
-    sources = _Sources(has_seat, can_use_folder)
+    sources = _Sources(seats, can_use_folder)
     return Statements(
-        person_first=_person_first(is_served),
+        person_first=_person_first(and_(seats.has(next_profiles.for_reply), can_use_folder)),
         whose_turn=cache(sources.whose_turn),
         longest_waiting=cache(sources.longest_waiting),
         longest_waiting_of_each=cache(sources.longest_waiting_of_each),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seats:
+    """The profiles without a free seat, and those with seats for short runs only."""
+
+    full: ProfileFilter
+    short: ProfileFilter
+    short_only: bool
+
+    def has(self, requested: ColumnElement[str], *, resumes: bool = False) -> ColumnElement[bool]:
+        """Whether there is a seat for a run; see `next_profiles` for what may be requested."""
+        conditions: list[ColumnElement[bool]] = []
+        if self.full.profiles:
+            conditions.append(not_(next_profiles.uses(self.full, requested, resumes=resumes)))
+        if self.short_only:
+            conditions.append(_is_short)
+        elif self.short.profiles:
+            is_for_short = next_profiles.uses(self.short, requested, resumes=resumes)
+            conditions.append(or_(_is_short, not_(is_for_short)))
+        return and_(true(), *conditions)
 
 
 def _can_use_folder(machine: str, *, is_shared: bool) -> ColumnElement[bool]:
@@ -373,16 +392,17 @@ _remembers = (
 class _Sources:
     """The sources of work: schedules, inboxes, and queued runs."""
 
-    def __init__(self, has_seat: ColumnElement[bool], can_use_folder: ColumnElement[bool]) -> None:
-        self._has_seat = has_seat
+    def __init__(self, seats: _Seats, can_use_folder: ColumnElement[bool]) -> None:
+        self._has_seat = seats.has(next_profiles.for_work)
         self._can_use_folder = can_use_folder
-        self._is_served = and_(has_seat, can_use_folder)
-        self._more = [items(self._is_served), queued(self._is_served)]
+        of_item = seats.has(next_profiles.for_item)
+        of_queued = seats.has(next_profiles.for_queued, resumes=True)
+        self._more = [items(and_(of_item, can_use_folder)), queued(and_(of_queued, can_use_folder))]
 
     def _due(self, look: Look, *, may_wait: bool = True) -> Select[Any]:
         """Select what is due; the index alone tells, unless some of it is in folders."""
-        is_served = self._is_served if look.in_folders else self._has_seat
-        return due(is_served, may_wait=may_wait)
+        in_folders = [self._can_use_folder] if look.in_folders else []
+        return due(and_(self._has_seat, *in_folders), may_wait=may_wait)
 
     def whose_turn(
         self, look: Look, *, waits: bool, passes_over: bool = False, several: bool = False

@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Row, Text, and_, bindparam, update
 
-from backburner.core import retry, transitions
+from backburner.core import retry, routing, transitions
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import ConversationId, UserId, new_run_id
+from backburner.core.routing import NO_EXIT, NO_PROFILES, AfterDemo, ProfileFilter
 from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.core.work.discovery import may_discover
@@ -27,6 +28,7 @@ from backburner.ports import (
 )
 from backburner.store.context import Context, Group
 from backburner.store.dialect import has_row_locks, read_by_clock, read_with_clock
+from backburner.store.mapping import to_conversation
 from backburner.store.queries.discovery import Discovery
 from backburner.store.queue import claimable
 from backburner.store.queue.agenda import next_times, to_agenda
@@ -61,7 +63,7 @@ _take = (
 )
 #: The index of folders in use holds, whatever machine was noted before they were shared.
 _take_in_shared_folder = _take.values(folder_machine="")
-_who_waits = claimable.any_person_first.with_only_columns(conversations.c.profile)
+_who_waits = claimable.any_person_first.with_only_columns(*conversations.c)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
 
 
@@ -139,10 +141,11 @@ class Queue(Group):
         claims, seats = list[Claim](), list[SeatRequest]()
         taker = _Taker(self.tx, work, serves_user=True)
         for row in self._longest_waiting(statements, look, list(zones), values):
-            seat = SeatRequest(row.profile, is_long(row.run_timeout))
+            conversation = Conversations(self.tx).read(row)
+            seat = taker.seat_for(conversation, RunKind.BACKGROUND)
             if not has_seat(seats, seat):
                 continue
-            claim = _claim_row(taker, row, has_items=False)
+            claim = _claim_due(taker, conversation, epoch=row.epoch + 1)
             if claim is not None:
                 zone, remembers = zones[row.user_id], bool(row.remembers)
                 claims.append(replace(claim, zone=zone, has_memories=remembers))
@@ -231,10 +234,12 @@ class Queue(Group):
                 return replace(claim, zone=locked.zone, has_memories=bool(row.remembers))
         return None
 
-    def waiting_profile(self) -> str | None:
+    def waiting_profile(self, after_demo: AfterDemo = NO_EXIT) -> str | None:
         """Return the profile of the reply that has waited longest; None: no user waits."""
         row = self.connection.execute(_who_waits).first()
-        return None if row is None else str(row.profile)
+        if row is None:
+            return None
+        return routing.next_profile(to_conversation(row, ()), RunKind.REPLY, after_demo)
 
     def overdue(
         self, reply: Claimer | None, work: Claimer | None, *, by: timedelta
@@ -247,7 +252,7 @@ class Queue(Group):
     def correct_times(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
         return correct_times(self.tx, leases=(lease, delivery_lease), jumped=jumped)
 
-    def agenda(self, *, without: tuple[str, ...] = ()) -> Agenda:
+    def agenda(self, *, without: ProfileFilter = NO_PROFILES) -> Agenda:
         row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times(without))
         return to_agenda(row, now=now, tick=tick)
 
@@ -277,27 +282,31 @@ class Queue(Group):
 def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | None:
     """Claim a locked conversation for the most urgent reason; None: there is none any more.
 
-    Without `has_items`, a look at all inboxes has just found nothing: only a slot can be due.
+    Without `has_items`, a look at all inboxes has just found nothing: only a slot can be due. It
+    was found before its row was locked: where there is no seat any more, nothing is claimed.
     """
     tx, epoch = taker.tx, row.epoch + 1
     conversation = Conversations(tx).read(row)
     user, conversation_id = conversation.user_id, conversation.id
     if not has_items:
-        return _claim_background(taker, conversation, epoch=epoch, requested=False, has_items=False)
+        return _claim_due(taker, conversation, epoch=epoch)
     values = {"owner": user, "which": conversation_id}
     reasons = tx.connection.execute(claimable.reasons, values).one()
     if reasons.person:
         return None
     handed_back = Runs(tx).queued(user, conversation_id) if reasons.queued else {}
-    if RunKind.REPLY not in handed_back and reasons.reply:
+    has_reply = RunKind.REPLY not in handed_back and reasons.reply
+    if has_reply and taker.has_seat(conversation, RunKind.REPLY):
         return taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=True)
     for kind in (RunKind.REPLY, RunKind.BACKGROUND):
         run, wait_until = handed_back.get(kind, (None, None))
         is_asking = kind is RunKind.BACKGROUND and conversation.status is Status.WAITING_INPUT
         is_over = wait_until is not None and wait_until <= tx.now
-        if run is not None and is_over and not is_asking:
+        has_seat = taker.has_seat(conversation, kind, resumed=True)
+        if run is not None and is_over and not is_asking and has_seat:
             if run.own_trouble_since is not None:
-                outage = Outages(tx).find(conversation.profile or taker.claimer.default_profile)
+                profile = taker.seat_for(conversation, kind, resumed=True).profile
+                outage = Outages(tx).find(profile or taker.claimer.default_profile)
                 run = retry.resume(run, outage, due_at=wait_until, now=tx.now)
             return taker.resume(conversation, run, epoch=epoch, unattended=True)
     if RunKind.BACKGROUND in handed_back:
@@ -309,10 +318,17 @@ def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | No
     )
 
 
+def _claim_due(taker: "_Taker", conversation: Conversation, *, epoch: int) -> Claim | None:
+    """Claim the due slot of a conversation whose inbox is empty."""
+    return _claim_background(taker, conversation, epoch=epoch, requested=False, has_items=False)
+
+
 def _claim_background(
     taker: "_Taker", conversation: Conversation, *, epoch: int, requested: bool, has_items: bool
 ) -> Claim | None:
     now = taker.tx.now
+    if not taker.has_seat(conversation, RunKind.BACKGROUND):
+        return None
     if not transitions.has_background_work(conversation, has_items=requested, now=now):
         return None
     if not requested and _skips_discovery(taker, conversation):
@@ -358,14 +374,14 @@ class _Outages:
 
     def mark(self, claim: Claim, claimer: Claimer) -> Claim:
         """Mark a reply, which tries its model whether there is an outage or not."""
-        profile = claim.conversation.profile or claimer.default_profile
+        profile = claim.profile or claimer.default_profile
         if profile not in self._profiles:
             return claim
         return replace(claim, in_outage=True)
 
     def probe(self, claim: Claim, claimer: Claimer) -> Claim:
         """Make a claim the probe of its profile, if there is an outage."""
-        profile = claim.conversation.profile or claimer.default_profile
+        profile = claim.profile or claimer.default_profile
         if profile not in self._profiles:
             return claim
         self._group.begin_probe(profile)
@@ -380,6 +396,17 @@ class _Taker:
     claimer: Claimer
     #: Whether its user is the most recently served one then.
     serves_user: bool = False
+
+    def seat_for(
+        self, conversation: Conversation, kind: RunKind, *, resumed: bool = False
+    ) -> SeatRequest:
+        """Return the seat that the next run of a kind needs."""
+        after_demo = self.claimer.after_demo
+        profile = routing.next_profile(conversation, kind, after_demo, resumed=resumed)
+        return SeatRequest(profile, is_long(conversation.run_timeout))
+
+    def has_seat(self, conversation: Conversation, kind: RunKind, *, resumed: bool = False) -> bool:
+        return self.claimer.has_seat(self.seat_for(conversation, kind, resumed=resumed))
 
     def begin(
         self, conversation: Conversation, kind: RunKind, *, epoch: int, unattended: bool
@@ -418,7 +445,7 @@ class _Taker:
         )
         resumed = replace(run, epoch=epoch, status=RunStatus.RUNNING)
         awaited = Waits(self.tx).take(conversation.user_id, run.id)
-        return replace(self._take(conversation, resumed), resumed=True, awaited_jobs=awaited)
+        return replace(self._take(conversation, resumed, resumed=True), awaited_jobs=awaited)
 
     def _save_missed(self, step: Step) -> None:
         if step.skipped:
@@ -427,7 +454,7 @@ class _Taker:
             self.tx.write_now()
             self.tx.events.note_step(step)
 
-    def _take(self, conversation: Conversation, run: Run) -> Claim:
+    def _take(self, conversation: Conversation, run: Run, *, resumed: bool = False) -> Claim:
         values = {
             "owner": conversation.user_id,
             "which": conversation.id,
@@ -444,7 +471,8 @@ class _Taker:
         if self.serves_user:
             self.tx.write(_serve_user, {"owner": conversation.user_id, "now": self.tx.now})
         turn = Turn(conversation.user_id, conversation.id, run.id, run.epoch, run.kind)
-        return Claim(turn, run, conversation)
+        seat = self.seat_for(conversation, run.kind, resumed=resumed)
+        return Claim(turn, run, conversation, profile=seat.profile, resumed=resumed)
 
     def _row(self, user: UserId, run: Run, *, unattended: bool) -> dict[str, Any]:
         return {

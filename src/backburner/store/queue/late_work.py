@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from backburner.core.accounts import Role
 from backburner.core.run import FailureKind
-from backburner.store.queue import claimable
+from backburner.store.queue import claimable, next_profiles
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -42,14 +42,15 @@ _owner = bindparam("owner", type_=Text())
 
 
 def _sources() -> tuple[Select[Any], ...]:
-    is_under = conversations.c.profile.in_(bindparam("profiles", expanding=True))
+    uses = next_profiles.uses_given
+    of_queued = uses(next_profiles.for_queued, resumes=True)
     # A run that was handed back has waited since it began: each probe hands it back anew.
-    queued = claimable.queued(is_under).with_only_columns(
+    queued = claimable.queued(of_queued).with_only_columns(
         runs.c.user_id, runs.c.conversation_id.label("id"), runs.c.started_at.label("since")
     )
     return (
-        claimable.due(is_under).where(conversations.c.next_run_at <= _before),
-        claimable.items(is_under).where(inbox.c.arrived_at <= _before),
+        claimable.due(uses(next_profiles.for_work)).where(conversations.c.next_run_at <= _before),
+        claimable.items(uses(next_profiles.for_item)).where(inbox.c.arrived_at <= _before),
         queued.where(runs.c.started_at <= _before),
     )
 

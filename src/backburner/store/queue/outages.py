@@ -29,12 +29,13 @@ from backburner.core import retry, schedule
 from backburner.core.conversation import Kind
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.retry import Outage
+from backburner.core.routing import ProfileFilter
 from backburner.core.run import Failure, FailureKind
 from backburner.core.schedule.serialize import from_json
 from backburner.ports import LateWork, OutageReport, OutageUser
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent, upsert
-from backburner.store.queue import late_work
+from backburner.store.queue import late_work, next_profiles
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -89,7 +90,7 @@ _was_handed_back = and_(
 )
 _is_late = and_(
     is_scheduled,
-    conversations.c.profile.in_(bindparam("profiles", expanding=True)),
+    next_profiles.uses_given(next_profiles.for_work),
     conversations.c.next_run_at <= bindparam("before"),
     # Nothing would run anyway while work is paused.
     not_(users.c.paused),
@@ -244,7 +245,7 @@ class Outages(Group):
 
     def late_work(
         self,
-        profiles: Sequence[str],
+        profiles: ProfileFilter,
         after: LateWork | None,
         *,
         before: datetime,
@@ -263,14 +264,14 @@ class Outages(Group):
             rows = self._execute(_select_late_after, {**values, **position})
         return [_to_late_work(row) for row in rows]
 
-    def find_late_work(self, work: LateWork, profiles: Sequence[str]) -> LateWork | None:
+    def find_late_work(self, work: LateWork, profiles: ProfileFilter) -> LateWork | None:
         values = {"owner": work.user_id, "which": work.conversation_id, "limit": 1}
         values |= self._late(profiles, work.due_at)
         row = self._execute(_find_late, values).one_or_none()
         return None if row is None else _to_late_work(row)
 
     def users(
-        self, outage: Outage, profiles: Sequence[str], after: str, *, before: datetime, limit: int
+        self, outage: Outage, profiles: ProfileFilter, after: str, *, before: datetime, limit: int
     ) -> Sequence[OutageUser]:
         """List users by their ids, and what the outage of a profile means to each."""
         values = {"of_profile": outage.profile, "after": after, "limit": limit}
@@ -288,15 +289,15 @@ class Outages(Group):
         ]
 
     def longest_waiting(
-        self, user: UserId, profiles: Sequence[str], *, before: datetime
+        self, user: UserId, profiles: ProfileFilter, *, before: datetime
     ) -> ConversationId | None:
         """Find the conversation whose work has waited longest since before a time."""
         values = {"owner": user, "limit": 1, **self._late(profiles, before)}
         found = self._execute(late_work.longest_waiting, values).scalar()
         return None if found is None else ConversationId(found)
 
-    def _late(self, profiles: Sequence[str], before: datetime) -> dict[str, Any]:
-        return {"profiles": list(profiles), "before": before, "now": self.tx.now}
+    def _late(self, profiles: ProfileFilter, before: datetime) -> dict[str, Any]:
+        return {**next_profiles.as_parameters(profiles), "before": before, "now": self.tx.now}
 
     def report(
         self, report: OutageReport, *, since: datetime, again_if_denied: bool = False

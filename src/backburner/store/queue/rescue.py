@@ -4,6 +4,8 @@ A rescued background run counts as a failure and keeps its due time, so that it 
 A reply is attempted again until `core.retry` gives it up.
 """
 
+from dataclasses import replace
+
 from sqlalchemy import Text, and_, bindparam, select, update
 
 from backburner.core import transitions
@@ -14,7 +16,7 @@ from backburner.core.tool_journal import ask_about, tell_about
 from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
 from backburner.store.context import Context
-from backburner.store.queue.turns import Turns, turn_key
+from backburner.store.queue.turns import Turns, renew_request, turn_key
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.inbox import Inbox
 from backburner.store.records.runs import Runs
@@ -54,6 +56,7 @@ def rescue(tx: Context, *, tick: int) -> RescuedTurn | None:
     else:
         step = _end_crashed(tx, conversation, run)
         step = ask_about(step, calls, run.kind, now=tx.now)
+    step = replace(step, conversation=renew_request(tx, step.conversation, run.kind))
     Conversations(tx).save(step, cause=f"{run.id}:{run.epoch}:crash")
     tx.announce_end(turn)
     return RescuedTurn(turn, step)

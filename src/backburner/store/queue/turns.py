@@ -4,7 +4,7 @@ Every write of a holder is guarded by its run and epoch. A turn whose lease has 
 only `rescue` frees it, settles its run and increases the epoch, in one transaction.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,10 +22,11 @@ from sqlalchemy import (
     update,
 )
 
+from backburner.core import routing
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
 from backburner.core.ids import ItemId, RunId
-from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunStatus, Turn
+from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
 from backburner.store.context import Context, Group
@@ -204,7 +205,7 @@ class Turns(Group):
         """Store the outcome of a run and give up its turn, atomically."""
 
         def end() -> None:
-            self._give_up(turn, step, served=served)
+            self._give_up(turn, step, served=served, ends=True)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
 
         self._store(turn, step, first=end)
@@ -223,8 +224,9 @@ class Turns(Group):
 
         A run that was asked to stop ends instead.
         """
-        self._give_up(turn, step, served=served)
-        if self.is_cancelled(turn):
+        is_cancelled = self.is_cancelled(turn)
+        self._give_up(turn, step, served=served, ends=is_cancelled)
+        if is_cancelled:
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
         else:
@@ -243,9 +245,12 @@ class Turns(Group):
         values = {"owner": turn.user_id, "run": turn.run_id}
         return self._execute(_select_cancel_request, values).scalar() is not None
 
-    def _give_up(self, turn: Turn, step: Step, *, served: Iterable[ItemId]) -> None:
+    def _give_up(self, turn: Turn, step: Step, *, served: Iterable[ItemId], ends: bool) -> None:
         """Store the conversation without its turn and the proof, if this holder still has it."""
-        row = to_row(step.conversation)
+        served, conversation = list(served), step.conversation
+        if ends:
+            conversation = renew_request(self.tx, conversation, turn.kind, served=served)
+        row = to_row(conversation)
         for name in ("user_id", "id", "created_at"):
             del row[name]
         row |= {**turn_key(turn), "updated_at": self.tx.now}
@@ -258,6 +263,20 @@ class Turns(Group):
         cause = f"{turn.run_id}:{turn.epoch}"
         steps.write(self.tx, step, cause=cause, run_id=turn.run_id, first=first)
         self.tx.announce(step)
+
+
+def renew_request(
+    tx: Context, conversation: Conversation, kind: RunKind, *, served: Collection[ItemId] = ()
+) -> Conversation:
+    """Leave of the profile that messages asked for what those ask for that wait for the next run.
+
+    Mostly none did, and nothing is read.
+    """
+    if not routing.request_for(conversation, kind):
+        return conversation
+    waiting = Inbox(tx).waiting(conversation.user_id, conversation.id, kind)
+    requested = routing.requested_by(item for item in waiting if item.id not in served)
+    return routing.with_request(conversation, kind, requested)
 
 
 def turn_key(turn: Turn) -> dict[str, Any]:

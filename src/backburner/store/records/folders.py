@@ -9,9 +9,12 @@ from sqlalchemy import Boolean, Row, Text, and_, bindparam, delete, or_, select,
 from backburner.core.conversation import WorkFolder
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.routing import NO_EXIT, AfterDemo, next_profile
+from backburner.core.run import RunKind
 from backburner.core.work.folders import Folder
 from backburner.store.context import Group
 from backburner.store.dialect import upsert
+from backburner.store.mapping import to_conversation
 from backburner.store.tables import conversations, folders, inbox, is_unserved
 
 _owner = bindparam("owner", type_=Text())
@@ -51,12 +54,7 @@ _holders = select(conversations.c.folder, conversations.c.folder_machine, conver
     ~conversations.c.folder_read_only,
 )
 _wanted = (
-    select(
-        conversations.c.user_id,
-        conversations.c.folder,
-        conversations.c.folder_machine,
-        conversations.c.profile,
-    )
+    select(conversations)
     .join(
         inbox,
         and_(
@@ -127,12 +125,15 @@ class Folders(Group):
         rows = self._execute(_holders, {"owner": user})
         return {(row.folder, row.folder_machine): ConversationId(row.id) for row in rows}
 
-    def wanted_for_replies(self) -> Mapping[tuple[UserId, str, str], frozenset[str]]:
+    def wanted_for_replies(
+        self, after_demo: AfterDemo = NO_EXIT
+    ) -> Mapping[tuple[UserId, str, str], frozenset[str]]:
         """Return owner, path and machine of folders that replies write in, with their profiles."""
         wanted = dict[tuple[UserId, str, str], frozenset[str]]()
         for row in self._execute(_wanted, {}):
             key = UserId(row.user_id), row.folder, row.folder_machine
-            wanted[key] = wanted.get(key, frozenset()) | {row.profile}
+            profile = next_profile(to_conversation(row, ()), RunKind.REPLY, after_demo)
+            wanted[key] = wanted.get(key, frozenset()) | {profile}
         return wanted
 
 

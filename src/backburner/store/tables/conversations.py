@@ -101,6 +101,9 @@ conversations = Table(
     #: Parts of the state with outside text, and until when marked text is left out.
     Column("outside_state", Text, nullable=False, server_default="[]"),
     Column("fresh_at", Time),
+    #: The profile of the next reply, and of the next background run, where messages ask for one.
+    Column("reply_profile", Text, nullable=False, server_default=""),
+    Column("work_profile", Text, nullable=False, server_default=""),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),

@@ -16,6 +16,7 @@ from support.contracts.store import (
     holding,
     memories,
     memory,
+    profiles,
     pruning,
     questions,
     receipts,
@@ -33,7 +34,7 @@ Promise = Callable[[Scene], None]
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
     *(pruning, clients, job_lists, folders, activity),
-    *(awaited, claiming, holding, rescue, commits, slots, fairness, discovery),
+    *(awaited, claiming, profiles, holding, rescue, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.
 PROMISES: dict[str, Promise] = {
