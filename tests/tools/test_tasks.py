@@ -158,6 +158,22 @@ async def test_a_task_is_paused_resumed_run_and_has_a_history(stage: Stage) -> N
     assert "UTC: background success, 0 tokens. Result: green" in oldest
 
 
+async def test_the_history_of_a_task_says_why_slots_were_skipped(
+    stage: Stage, clock: SetClock
+) -> None:
+    chat, task = await with_task(stage)
+    clock.advance(timedelta(weeks=3))
+    await stage.work()
+
+    result = await tell(stage, chat, "task_history", task="watch-ci-main")
+
+    assert stage.load(task).run_count == 1
+    skipped = [line for line in result.splitlines() if "skipped" in line]
+    assert [line.partition("UTC: ")[2] for line in skipped] == [
+        "skipped 2 times: machine off or busy, or model unavailable."
+    ]
+
+
 async def test_a_task_that_is_paused_for_failures_says_so(stage: Stage, clock: SetClock) -> None:
     chat, task = await with_task(stage)
     for _ in range(2):

@@ -11,19 +11,22 @@ from typing import Any
 
 import pytest
 from support.programs.cli_server import Running
+from support.programs.programs import Ended, starter
 from support.programs.programs import Running as Program
-from support.programs.programs import starter
 from support.requirements import requirement
 
 from backburner.cli.client import Server
 from backburner.cli.live.live_view import LiveView
 from backburner.core import transitions
 from backburner.core.ids import new_call_id, new_message_id
+from backburner.core.run import SkippedSlots, SkipReason
+from backburner.core.schedule import Gap
 from backburner.core.tool_policy import Tool, ToolCall
 from backburner.ports import Claimer
 from backburner.store.tx import Tx
 
 Ask = Callable[..., Any]
+Call = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -124,6 +127,33 @@ def test_what_runs_already_is_shown_first(
     assert program.read_line() == "[Hello there.] look: token=[hidden]"
     state = ask("status")
     assert [run["running"]["doing"] for run in state["running"]] == ["look: token=[hidden]"]
+
+
+@requirement("Z-honest")
+def test_a_skipped_run_says_why_wherever_it_is_shown(
+    watch: Callable[..., Program], talk: Call, ask: Ask, running: Running
+) -> None:
+    task_id = ask("tasks", "add", "CI", "Look.", "--when", "every day at 9:00")["id"]
+    program = watch(task_id)
+    program.read_line()
+
+    def skip(tx: Tx) -> None:
+        task = tx.conversations.lock(running.user, task_id)
+        gap = SkippedSlots(Gap(2, tx.now, tx.now), SkipReason.WAITING)
+        tx.conversations.save(transitions.Step(conversation=task, skipped=(gap,)))
+
+    running.transact(skip)
+    # An event that the server sees: it looks for changes of others only from time to time.
+    ask("conversations", "rename", task_id, "CI of main")
+
+    why = "skipped 2 times: it waited for your answer"
+    assert lines_until(program, "skipped")[-1].endswith(f"] {why}")
+    assert talk("runs", task_id).out[1].endswith(why)
+    assert talk("tasks", "history", task_id).out[1].endswith(why)
+    assert any(line.endswith(why) for line in talk("tasks", "show", task_id).out)
+    (run,) = ask("runs", task_id)
+    assert (run["skipped"]["reason"], run["skipped"]["in_words"]) == ("waiting for you", why)
+    assert "1 skipped" in talk("away").out[0]
 
 
 @requirement("B-now")

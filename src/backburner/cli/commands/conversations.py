@@ -246,5 +246,5 @@ def describe_result(run: Any, messages: Mapping[str, str]) -> str:
     if run["failure"]:
         return f"{run['failure']['kind']}: {run['failure']['message']}"
     if run["skipped"]:
-        return f"skipped {run['skipped']['count']} times: {run['skipped']['reason']}"
+        return str(run["skipped"]["in_words"])
     return messages.get(run["id"]) or run["result"] or ""

@@ -186,9 +186,10 @@ def away(server: Server, *, since: str | None, mark_seen: bool, as_json: bool) -
 
 def print_away(summary: Any) -> None:
     totals = summary["totals"]
+    skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
     click.echo(
         f"Since {local_time(summary['since'])}. Runs: {totals['succeeded']} succeeded,"
-        f" {totals['failed']} failed. Tokens used: {summary['spent']['tokens']:,}."
+        f" {totals['failed']} failed{skipped}. Tokens used: {summary['spent']['tokens']:,}."
     )
     questions = [
         {
