@@ -21,6 +21,7 @@ from backburner.core.conversation import (
     EndedAs,
     Kind,
     Notify,
+    OnRepeatedFailure,
     PauseReason,
     Status,
 )
@@ -64,6 +65,25 @@ async def test_a_requested_task_is_created_and_described(stage: Stage) -> None:
     )
     # The chat itself has no work by that.
     assert stage.load(chat).schedule is None
+
+
+async def test_a_task_pauses_after_repeated_failures_unless_told_otherwise(stage: Stage) -> None:
+    chat = await stage.chat()
+    usual = await tell(stage, chat, "task_add", **WATCH)
+    lasting = await tell(
+        stage, chat, "task_add", **(WATCH | {"name": "lasts"}), on_repeated_failure="notify"
+    )
+    tasks = {task.title: task for task in children(stage, chat)}
+
+    assert tasks["watch-ci-main"].on_repeated_failure is OnRepeatedFailure.PAUSE
+    assert tasks["lasts"].on_repeated_failure is OnRepeatedFailure.NOTIFY
+    assert "failures" not in usual
+    assert "It continues after repeated failures." in lasting
+
+    changed = await tell(stage, chat, "task_update", task="lasts", on_repeated_failure="pause")
+    kept = await tell(stage, chat, "task_update", task="watch-ci-main", on_repeated_failure=None)
+    assert stage.load(tasks["lasts"]).on_repeated_failure is OnRepeatedFailure.PAUSE
+    assert "failures" not in changed + kept
 
 
 @requirement("B-tools", "B-kinds")

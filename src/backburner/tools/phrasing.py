@@ -90,6 +90,7 @@ def describe_task(task: WorkReport) -> str:
         when,
         _run_limit(work),
         _timeout(work),
+        "It continues after repeated failures." if views.continues_after_failures(work) else "",
         _destinations(work),
         _NOTIFICATIONS[work.notify],
     ]

@@ -35,6 +35,13 @@ from backburner.core.errors import BadRequest
 STATUSES = ("proposed", "active", "paused", "done", "failed")
 
 
+_failure_option = click.option(
+    "--on-repeated-failure",
+    type=click.Choice(["pause", "notify"]),
+    help="Pause after two failures in a row, or notify after three and continue.",
+)
+
+
 @click.group("tasks", cls=ListGroup)
 def tasks() -> None:
     """Manage tasks. Without a command, list them.
@@ -124,11 +131,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     type=click.IntRange(min=1),
     help="Stop after this many runs.",
 )
-@click.option(
-    "--on-repeated-failure",
-    type=click.Choice(["pause", "notify"]),
-    help="Pause after two failures in a row, or notify after three and continue.",
-)
+@_failure_option
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
@@ -169,6 +172,7 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
     help="When to send a notice.",
 )
 @click.option("--max-runs", metavar="NUMBER", help="Stop after this many runs, or `none`.")
+@_failure_option
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
