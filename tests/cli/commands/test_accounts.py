@@ -50,7 +50,7 @@ def test_accounts_are_added_invited_reset_and_disabled(address: str, call: Call)
     link = only_line(call("user", "link"))
     assert post(f"{address}/api/sign-in", {"link": link}) == 200
     assert "/reset#bb_" in only_line(call("user", "reset", "Ada"))
-    assert call("user", "disable", "ada").code == 0
+    assert call("user", "disable", "ada", "--yes").code == 0
 
     users = {one["login"]: one for one in json.loads("".join(call("user", "list", "--json").out))}
     assert set(users) == {None, "ada", "bob"}
@@ -90,7 +90,7 @@ def test_a_token_is_printed_once_listed_and_revoked(
     assert call("token", "create", "--name", "x").code == 1
     assert call("user", "list").code == 1
     monkeypatch.delenv("BACKBURNER_TOKEN")
-    assert call("token", "revoke", "calendar").code == 0
+    assert call("token", "revoke", "calendar", "--yes").code == 0
     assert call("token", "revoke", "calendar").code == 3
     monkeypatch.setenv("BACKBURNER_TOKEN", token)
     assert call("token", "list").code == 5

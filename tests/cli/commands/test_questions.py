@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.programs.cli_server import Call, Running, wait_for
+from support.programs.terminals import terminal
 from support.stage import make
 
 from backburner.core import transitions
@@ -91,6 +92,18 @@ def test_the_whole_call_is_shown_before_it_is_approved(
     assert "--yes" in refused.err[0]
     assert ask("questions", approval)["id"] == approval
     assert talk("answer", approval, "yes", "--yes").out == ["Answered: yes. The work continues."]
+
+
+@pytest.mark.usefixtures("talk")
+def test_an_approval_that_is_thought_better_of_stays_open(
+    approval: str, ask: Callable[..., Any]
+) -> None:
+    with terminal("approve", approval) as shown:
+        shown.answer("Answer 'yes' to this? [y/N]", "n")
+        code = shown.end()
+
+    assert (code, shown.seen.splitlines()[-1]) == (1, "Nothing was changed.")
+    assert ask("questions", approval)["id"] == approval
 
 
 def test_a_no_to_an_approval_needs_no_second_word(approval: str, talk: Call) -> None:

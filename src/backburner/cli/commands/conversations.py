@@ -9,6 +9,7 @@ from backburner.cli import id_prefix
 from backburner.cli.client import PAGE_SIZE, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.work.conversation_changes import add_changes
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.list_group import LIST, ListOrShowGroup
 from backburner.cli.output import (
     local_time,
@@ -149,9 +150,12 @@ def describe_status(conversation: Any) -> str:
 @click.command("summary")
 @click.argument("conversation")
 @click.option("--delete", "deletes", is_flag=True, help="Delete the summary.")
+@yes_option
 @json_option
 @with_server
-def summary(server: Server, *, conversation: str, deletes: bool, as_json: bool) -> None:
+def summary(
+    server: Server, *, conversation: str, deletes: bool, is_sure: bool, as_json: bool
+) -> None:
     """Show or delete the summary of a long conversation.
 
     The agent writes it when its session becomes too long, and starts the next one from it.
@@ -159,11 +163,13 @@ def summary(server: Server, *, conversation: str, deletes: bool, as_json: bool) 
     """
     conversation_id = id_prefix.find_conversation(server, conversation)
     path = f"/api/conversations/{conversation_id}/summary"
+    found = server.get(path)
     if deletes:
+        title = server.get(f"/api/conversations/{conversation_id}")["title"]
+        confirm(f"Delete what the agent remembers of {title!r}?", is_sure=is_sure)
         server.delete(path)
         print_result({"conversation_id": conversation_id}, "Summary deleted.", as_json=as_json)
         return
-    found = server.get(path)
     if as_json:
         print_json(found)
         return

@@ -4,7 +4,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_items, short_id
+from backburner.cli.output import local_time, print_items, print_line, short_id
 from backburner.cli.server_options import json_option, with_server
 
 
@@ -54,3 +54,4 @@ def list_grants(server: Server, *, conversation: str | None, as_json: bool) -> N
 def revoke(server: Server, *, grant: str) -> None:
     """Revoke a grant. The agent asks again before the next such call."""
     server.delete(f"/api/grants/{id_prefix.find_grant(server, grant)}")
+    print_line("Revoked. The agent asks again.")

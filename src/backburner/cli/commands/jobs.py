@@ -9,6 +9,7 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.commands.conversations import describe_running
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
@@ -32,6 +33,8 @@ from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.errors import MachineFailed
 
 POLL_INTERVAL_SECONDS = 0.5
+#: In the question before they are deleted.
+MAX_JOBS_NAMED = 5
 RUNNING_STATUSES = ("running", "resumed")
 
 _in_option = click.option(
@@ -221,6 +224,7 @@ def cancel(server: Server, *, jobs: tuple[str, ...], batch: str | None, as_json:
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @_batch_option
 @_in_option
+@yes_option
 @json_option
 @with_server
 def clear(
@@ -229,24 +233,28 @@ def clear(
     jobs: tuple[str, ...],
     batch: str | None,
     conversation: str | None,
+    is_sure: bool,
     as_json: bool,
 ) -> None:
-    """Delete jobs that have ended."""
+    """Delete jobs that have ended, with their results."""
     if sum((bool(jobs), batch is not None, conversation is not None)) != 1:
         raise click.UsageError("Pass one of JOB, --batch or --in.")
-    deleted: list[Any] = []
-    for prefix in jobs:
-        job_id = id_prefix.find_job(server, prefix)
-        deleted.append(server.get(f"/api/jobs/{job_id}"))
-        server.delete(f"/api/jobs/{job_id}")
-    if conversation is not None:
-        body = {"conversation": id_prefix.find_conversation(server, conversation)}
-        deleted += server.post("/api/jobs/clear", body)["done"]
-    for parent_id in _batch_parents(server, batch) if batch is not None else ():
-        deleted += server.post("/api/jobs/clear", {"conversation": parent_id, "batch": batch})[
-            "done"
+    ids = [id_prefix.find_job(server, reference) for reference in jobs]
+    chosen = [server.get(f"/api/jobs/{job_id}") for job_id in ids]
+    if not ids:
+        parent_id = conversation and id_prefix.find_conversation(server, conversation)
+        chosen = [
+            job
+            for job in server.items("/api/jobs", parent_id=parent_id, batch=batch)
+            if job["status"] not in RUNNING_STATUSES
         ]
-    _print_changed(deleted, "Deleted", as_json=as_json)
+    if chosen:
+        names = "; ".join(truncate(job["description"]) for job in chosen[:MAX_JOBS_NAMED])
+        more = f" and {len(chosen) - MAX_JOBS_NAMED} more" * (len(chosen) > MAX_JOBS_NAMED)
+        confirm(f"Delete with all results: {names}{more}?", is_sure=is_sure)
+    for job in chosen:
+        server.delete(f"/api/jobs/{job['id']}")
+    _print_changed(chosen, "Deleted", as_json=as_json)
 
 
 def describe_status(job: Any) -> str:

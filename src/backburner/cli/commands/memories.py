@@ -6,7 +6,15 @@ from urllib.parse import quote
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_items, print_result, truncate
+from backburner.cli.confirmation import confirm, yes_option
+from backburner.cli.output import (
+    local_time,
+    print_items,
+    print_line,
+    print_result,
+    printable,
+    truncate,
+)
 from backburner.cli.server_options import json_option, limit_option, with_server
 
 
@@ -64,10 +72,14 @@ def set_memory(server: Server, *, key: str, text: str, as_json: bool) -> None:
 
 @memories.command("forget")
 @click.argument("key")
+@yes_option
 @with_server
-def forget(server: Server, *, key: str) -> None:
+def forget(server: Server, *, key: str, is_sure: bool) -> None:
     """Delete a memory."""
+    text = truncate(server.get(_path(key))["text"])
+    confirm(f"Forget {key!r}, which says: {text!r}?", is_sure=is_sure)
     server.delete(_path(key))
+    print_line(printable(f"Forgotten: {key}."))
 
 
 def _path(key: str) -> str:

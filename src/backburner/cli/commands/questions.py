@@ -8,6 +8,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.confirmation import confirm
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -71,13 +72,13 @@ def answer(
     one = _load(server, id_prefix.find_question(server, question))
     answer_text = _meant(one, " ".join(text))
     if not is_sure and answer_text.strip().lower() != NO:
-        confirm(one, answer_text)
+        confirm_call(one, answer_text)
     conversation = server.post(f"/api/questions/{one['id']}/answer", {"answer": answer_text})
     answered = f"Answered: {truncate(answer_text)}. {describe_continuation(conversation)}"
     print_result(conversation, answered.strip(), as_json=as_json)
 
 
-def confirm(question: Any, answer_text: str) -> None:
+def confirm_call(question: Any, answer_text: str) -> None:
     """Show a call before it is approved, and ask once more."""
     if question["purpose"] != Purpose.APPROVAL:
         return
@@ -88,7 +89,7 @@ def confirm(question: Any, answer_text: str) -> None:
             hint=f"Look at it with `backburner questions {short}`, and add --yes.",
         )
     _show(question)
-    click.confirm(f"Answer {answer_text!r} to this?", abort=True)
+    confirm(f"Answer {answer_text!r} to this?", is_sure=False)
 
 
 def describe_continuation(conversation: Any) -> str:
