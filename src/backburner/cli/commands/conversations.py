@@ -79,6 +79,9 @@ def list_conversations(
     is_nested = not filters.keys() - {"archived"}
     rows = [row for item in items for row in _rows(item, is_nested=is_nested)]
     print_items(items, rows, empty="No conversations.", as_json=as_json)
+    if not as_json and any(row["ID"] == "" for row in rows):
+        hint = "List all jobs and tasks of one with `backburner conversations --parent ID`."
+        click.echo(name_commands(hint))
 
 
 def _rows(item: Any, *, is_nested: bool) -> Iterator[dict[str, Any]]:
@@ -90,9 +93,8 @@ def _rows(item: Any, *, is_nested: bool) -> Iterator[dict[str, Any]]:
     for child in children["open"]:
         yield _row(child, INDENT)
     if more := children["count"] - len(children["open"]):
-        title = f"{INDENT}{more} more: `backburner conversations --parent {short_id(item['id'])}`"
         columns = ("ID", "STATUS", "KIND", "NEXT RUN", "NOW")
-        yield {**dict.fromkeys(columns, ""), "TITLE": name_commands(title)}
+        yield {**dict.fromkeys(columns, ""), "TITLE": f"{INDENT}{more} more"}
 
 
 def _row(item: Any, indent: str) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def list_jobs(
             "CALLS": job["calls"],
             "DESCRIPTION": truncate(job["description"]),
             "PROGRESS": truncate((job["progress"] or {}).get("text")),
-            "BATCH": job["batch"],
+            "BATCH": _batch(job),
         }
         for job in items
     ]
@@ -255,6 +255,13 @@ def clear(
     for job in chosen:
         server.delete(f"/api/jobs/{job['id']}")
     _print_changed(chosen, "Deleted", as_json=as_json)
+
+
+def _batch(job: Any) -> str:
+    """Shorten the batch of a job that was given none: an id that tells people nothing."""
+    batch = str(job["batch"])
+    is_id = batch.startswith("b_") and len(batch) == id_prefix.FULL_ID_CHARS
+    return short_id(batch) if is_id else batch
 
 
 def describe_status(job: Any) -> str:
