@@ -12,6 +12,17 @@ from backburner.core.validation import normalize_title
 #: Characters of a complete id: the type letter, an underscore and 26 more.
 FULL_ID_CHARS = 28
 MAX_MATCHES_SHOWN = 5
+#: The hint to what was not found.
+LISTED_BY = {
+    "conversation": "See `backburner conversations`.",
+    "task": "See `backburner tasks`.",
+    "job": "See `backburner jobs`.",
+    "open question": "See `backburner questions`.",
+    "grant": "See `backburner grants`.",
+    "run": "See `backburner runs CONVERSATION`.",
+    "invitation": "See `backburner user invitations`.",
+    "session": "See `backburner sessions`.",
+}
 
 
 def find_conversation(server: Server, reference: str) -> str:
@@ -71,7 +82,10 @@ def match(reference: str, items: Iterable[Any], noun: str, *, name: str) -> str:
         ids = "; ".join(item["id"] for item in named[:MAX_MATCHES_SHOWN])
         raise BadRequest(f"{len(named)} {noun}s are named {reference}: {ids}.", hint="Use an id.")
     if not any(matches(item["id"], reference) for item in known):
-        raise NotFound(f"No {noun} is named {reference} or has an id that starts with it.")
+        raise NotFound(
+            f"No {noun} is named {reference} or has an id that starts with it.",
+            hint=LISTED_BY[noun],
+        )
     return match_prefix(reference, known, noun, label=name)
 
 
@@ -87,7 +101,7 @@ def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) ->
         raise BadRequest(f"No {noun} given.", hint="Use its id, or the start of it.")
     found = {item["id"]: item for item in items if matches(item["id"], prefix)}
     if not found:
-        raise NotFound(f"No {noun} has an id that starts with {prefix}.")
+        raise NotFound(f"No {noun} has an id that starts with {prefix}.", hint=LISTED_BY[noun])
     if len(found) > 1:
         shown = list(found.values())[:MAX_MATCHES_SHOWN]
         names = "; ".join(f"{item['id']} ({truncate(item[label])})" for item in shown)

@@ -67,11 +67,12 @@ def test_an_invitation_is_listed_and_revoked(call: Call) -> None:
     for name in ("Ada", "Eve"):
         only_line(call("user", "invite", "--name", name))
     (ada,) = [line for line in call("user", "invitations").out if "Ada" in line]
-    assert call("user", "uninvite", ada.split()[0]).code == 0
+    assert call("user", "uninvite", ada.split()[0]).out == ["Revoked: Ada."]
     assert call("user", "uninvite", ada.split()[0]).code == 3
 
     left = json.loads("".join(call("user", "invitations", "--json").out))
     assert [one["name"] for one in left] == ["Eve"]
+    assert call("user", "uninvite", "eve").out == ["Revoked: Eve."]
 
 
 @pytest.mark.usefixtures("address")

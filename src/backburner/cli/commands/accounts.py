@@ -7,7 +7,7 @@ import click
 
 from backburner.cli.client import Server
 from backburner.cli.confirmation import confirm, yes_option
-from backburner.cli.id_prefix import match_prefix
+from backburner.cli.id_prefix import match
 from backburner.cli.offline import or_here
 from backburner.cli.output import (
     local_time,
@@ -124,11 +124,12 @@ def invitations(server: Server, *, as_json: bool) -> None:
 @click.argument("invitation")
 @with_server
 def uninvite(server: Server, *, invitation: str) -> None:
-    """Revoke an invitation. INVITATION is its id, or the start of it."""
-    items = server.items("/api/invitations")
-    invitation_id = match_prefix(invitation, items, "invitation", label="name")
+    """Revoke an invitation. INVITATION is its name, its id, or the start of the id."""
+    items = list(server.items("/api/invitations"))
+    invitation_id = match(invitation, items, "invitation", name="name")
+    (name,) = [item["name"] or "it" for item in items if item["id"] == invitation_id]
     server.delete(f"/api/invitations/{invitation_id}")
-    print_line("Revoked.")
+    print_line(printable(f"Revoked: {name}."))
 
 
 @user.command("reset")
@@ -148,7 +149,10 @@ def reset(server: Server, *, login: str | None) -> None:
 @yes_option
 @with_server
 def disable(server: Server, *, login: str, undo: bool, is_sure: bool) -> None:
-    """Disable an account: stop its work, and end its sessions and tokens."""
+    """Disable an account.
+
+    Its work stops, and its sessions and tokens end.
+    """
     account = _find_user(server, login)
     name = account["login"] or account["id"]
     if not undo:

@@ -23,6 +23,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.core.conversation import Kind, Status
 
 #: Messages shown of one conversation.
 MESSAGES_SHOWN = 10
@@ -44,8 +45,8 @@ add_changes(conversations)
 
 @conversations.command(LIST)
 @click.argument("conversation", required=False)
-@click.option("--status", help="Filter: active, background, waiting_input or archived.")
-@click.option("--kind", help="Filter: chat, task, job or discovery.")
+@click.option("--status", type=click.Choice([*map(str, Status)]), help="Filter by status.")
+@click.option("--kind", type=click.Choice([*map(str, Kind)]), help="Filter by kind.")
 @click.option("--search", "q", metavar="TEXT", help="Filter by the text of the messages.")
 @click.option("--archived", is_flag=True, help="List archived conversations.")
 @click.option("--all", is_flag=True, help="List jobs and child tasks as well.")

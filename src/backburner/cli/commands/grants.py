@@ -4,19 +4,20 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import local_time, print_items, print_line, short_id
 from backburner.cli.server_options import json_option, with_server
 
 
-@click.group("grants")
+@click.group("grants", cls=ListGroup)
 def grants() -> None:
-    """Manage the calls that agents may make without asking.
+    """Manage the calls that agents may make without asking. Without a command, list them.
 
     GRANT is an id, or the start of it.
     """
 
 
-@grants.command("list")
+@grants.command(LIST)
 @click.option(
     "--in",
     "conversation",

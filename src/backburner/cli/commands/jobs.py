@@ -31,6 +31,7 @@ from backburner.cli.server_options import (
 )
 from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.errors import MachineFailed
+from backburner.core.work.views import JobStatus
 
 POLL_INTERVAL_SECONDS = 0.5
 #: In the question before they are deleted.
@@ -89,7 +90,7 @@ def agents(server: Server, *, as_json: bool) -> None:
 
 
 @jobs.command(LIST)
-@click.option("--status", help="Filter: running, resumed, completed, error or cancelled.")
+@click.option("--status", type=click.Choice([*map(str, JobStatus)]), help="Filter by status.")
 @_batch_option
 @_in_option
 @limit_option(50)

@@ -1,5 +1,6 @@
 """`backburner status`, `watch` and `away`: now, as it happens, and while you were away."""
 
+from datetime import datetime
 from typing import Any
 
 import click
@@ -163,8 +164,21 @@ def watch(find_server: FindServer, *, conversation: str | None, as_json: bool) -
         reader.close()
 
 
+def _read_time(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Read an ISO time; without an offset, in the time zone of this machine."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except (ValueError, OverflowError):
+        hint = "Use, for example, 2026-11-16T08:00."
+        raise click.BadParameter(f"{text!r} is not a time. {hint}") from None
+
+
 @click.command("away")
-@click.option("--since", metavar="TIME", help="Start, such as 2026-11-16T08:00:00Z.")
+@click.option(
+    "--since", metavar="TIME", callback=_read_time, help="Start, such as 2026-11-16T08:00."
+)
 @click.option(
     "--seen", "mark_seen", is_flag=True, help="Mark it as seen; the next summary starts there."
 )

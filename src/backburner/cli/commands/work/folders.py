@@ -9,6 +9,7 @@ import click
 
 from backburner.cli.client import Server
 from backburner.cli.confirmation import confirm, yes_option
+from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import print_items, print_line, print_result, printable
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import NotFound
@@ -16,16 +17,16 @@ from backburner.core.errors import NotFound
 PATH = "/api/folders"
 
 
-@click.group("folders")
+@click.group("folders", cls=ListGroup)
 def folders() -> None:
-    """Manage the folders that agents may work in.
+    """Manage the folders that agents may work in. Without a command, list them.
 
     Agents run commands and change files in a folder that you added, without the network and without
     asking. PATH is a folder of this machine.
     """
 
 
-@folders.command("list")
+@folders.command(LIST)
 @json_option
 @with_server
 def list_folders(server: Server, *, as_json: bool) -> None:
@@ -81,7 +82,7 @@ def accept(server: Server, *, path: str, is_sure: bool, as_json: bool) -> None:
     wanted = absolute(path)
     folder = next((one for one in server.items(PATH) if one["path"] == wanted), None)
     if folder is None:
-        raise NotFound(f"{path} was not added.", hint="`backburner folders list` shows the others.")
+        raise NotFound(f"{path} was not added.", hint="See `backburner folders`.")
     if folder["changed"] is None:
         print_result(folder, "Agents follow these instructions already.", as_json=as_json)
         return
