@@ -49,7 +49,7 @@ def test_all_background_work_is_paused_and_resumed(ask: Callable[..., Any], talk
     resumed = talk("resume", "--everything")
 
     assert paused.out == ["Paused: all background work."]
-    assert "paused      all background work of you" in status.out
+    assert "paused      all your background work" in status.out
     assert resumed.out == ["Resumed: all background work."]
     assert ask("status")["user"]["paused"] is False
     assert talk("pause").code == 2

@@ -84,14 +84,15 @@ def is_ready(server: Server) -> bool:
 
 def print_state(state: dict[str, Any]) -> None:
     user = state["user"]
-    paused_for = "all users" if user["all_paused"] else "you" if user["paused"] else ""
+    own = "all your background work" if user["paused"] else ""
+    paused = "all background work of all users" if user["all_paused"] else own
     ready = "ready" if state["ready"] else name_commands("not ready; run `backburner doctor`")
     print_fields(
         {
             "server": f"Backburner {state['version']} at {state['address']}, {ready}",
             "user": f"{user['name'] or user['login'] or user['id']} ({user['role']})",
             "time zone": describe_zone(user),
-            "paused": f"all background work of {paused_for}" if paused_for else "",
+            "paused": paused,
             "background": f"{state['background']} active",
             "next run": local_time(state["next_run_at"]),
             "questions": f"{state['questions']} open",
