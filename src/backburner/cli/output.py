@@ -115,6 +115,15 @@ def local_time(timestamp: str | None) -> str:
     return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
 
 
+def local_times(timestamps: Sequence[str]) -> str:
+    """List times, with seconds where they would look the same without."""
+    shown = [local_time(timestamp) for timestamp in timestamps]
+    if len({*shown}) < len(shown):
+        moments = map(datetime.fromisoformat, timestamps)
+        shown = [f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" for moment in moments]
+    return ", ".join(shown)
+
+
 def describe_progress(progress: Mapping[str, str] | None) -> str:
     """Show what a run in progress says that it is doing, and since when."""
     if progress is None:
@@ -122,8 +131,8 @@ def describe_progress(progress: Mapping[str, str] | None) -> str:
     return f"{progress['text']} ({local_time(progress['reported_at'])})"
 
 
-def truncate(text: str | None) -> str:
-    return shorten(text or "", MAX_CELL_CHARS, placeholder=_CUT)
+def truncate(text: str | None, limit: int = MAX_CELL_CHARS) -> str:
+    return shorten(text or "", limit, placeholder=_CUT)
 
 
 def printable(text: str) -> str:

@@ -103,6 +103,7 @@ def test_tool_calls_and_questions_are_shown(watch: Callable[..., Program], ask: 
     assert sum(line.startswith("All right.") for line in shown) == 1
     assert shown.index("Shall I go on?") < shown.index("ended (background): success")
     assert shown[-1].startswith("asks: Shall I go on? (answer with `")
+    assert shown[-1].endswith(" TEXT`; TEXT is yes or no)")
 
 
 def test_what_runs_already_is_shown_first(
@@ -127,6 +128,36 @@ def test_what_runs_already_is_shown_first(
     assert program.read_line() == "[Hello there.] look: token=[hidden]"
     state = ask("status")
     assert [run["running"]["doing"] for run in state["running"]] == ["look: token=[hidden]"]
+
+
+def test_calls_are_shown_before_the_text_that_follows_them(
+    running: Running, ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    title = "A conversation with a title that would fill half of a terminal"
+    chat_id = ask("say", title)["conversation_id"]
+    claimer = Claimer(worker="another", lease=timedelta(minutes=1), per_user_limit=1)
+    view = LiveView(lambda: Server(running.address, running.token), None)
+    view.begin()
+
+    def begin_reply(tx: Tx) -> str:
+        chat = tx.conversations.lock(running.user, chat_id)
+        said = transitions.receive_message(chat, "So?", message_id=new_message_id(), now=tx.now)
+        tx.conversations.save(said)
+        # Another process holds its turn, so that the server cannot be done with it before.
+        (claim,) = tx.queue.claim(claimer, None)
+        call = ToolCall(Tool(server="own", name="look", definition="d"), {"at": "CI"})
+        tx.tool_calls.begin(claim.turn, new_call_id(), call, read_only=True)
+        return claim.run.id
+
+    run_id = running.transact(begin_reply)
+    capsys.readouterr()
+    view.show("draft", {"conversation": chat_id, "run": run_id, "at": 0, "text": "All green."})
+
+    assert capsys.readouterr().out.splitlines() == [
+        "[A conversation with a title...] started (reply)",
+        "[A conversation with a title...] look: at=CI",
+        "[A conversation with a title...] All green.",
+    ]
 
 
 @requirement("Z-honest")

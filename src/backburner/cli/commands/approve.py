@@ -63,7 +63,7 @@ def _decide(server: Server, question: Any, verb: str) -> Any:
 def _answer(server: Server, question: Any, text: str, verb: str, *, as_json: bool) -> None:
     path = f"/api/questions/{question['id']}/answer"
     conversation = server.post(path, {"answer": text})
-    line = f"{verb}: {question['title']}. {describe_continuation(conversation)}".strip()
+    line = f"{verb}: {question['title']}. {describe_continuation(conversation, question)}".strip()
     print_result(conversation, line, as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.list_group import LIST, ListOrShowGroup
 from backburner.cli.output import (
     local_time,
+    local_times,
     print_fields,
     print_items,
     print_json,
@@ -127,7 +128,7 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             "model": conversation["profile"],
             "folder": conversation["folder"],
             "schedule": conversation["schedule_in_words"],
-            "next runs": ", ".join(local_time(time) for time in conversation["next_times"]),
+            "next runs": local_times(conversation["next_times"]),
             "step": conversation["state"]["step"] if conversation["schedule"] else "",
             "questions": "; ".join(questions),
         }

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.commands.conversations import describe_running
+from backburner.cli.commands.work.new_conversation import new_conversation
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
@@ -140,13 +142,15 @@ def start(
     """Start a job and print its id."""
     text, as_json, conversation = " ".join(prompt), options["as_json"], options["conversation"]
     title = truncate(options["name"] or text)
-    if conversation is None:
-        parent_id = server.post("/api/conversations", {"title": title})["id"]
-    else:
-        parent_id = id_prefix.find_conversation(server, conversation)
-    body = {"conversation": parent_id, "description": title, "prompt": text}
-    body |= {name: options[name] for name in ("agent", "batch", "timeout", "folder")}
-    job = server.post("/api/jobs", body)
+    parent = (
+        new_conversation(server, {"title": title})
+        if conversation is None
+        else nullcontext(id_prefix.find_conversation(server, conversation))
+    )
+    with parent as parent_id:
+        body = {"conversation": parent_id, "description": title, "prompt": text}
+        body |= {name: options[name] for name in ("agent", "batch", "timeout", "folder")}
+        job = server.post("/api/jobs", body)
     if wait:
         (job,) = _wait(server, [job["id"]], until=time.monotonic() + wait_seconds)
         (print_json if as_json else print_job)(job)

@@ -19,6 +19,7 @@ from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     describe_progress,
     local_time,
+    local_times,
     print_fields,
     print_items,
     print_json,
@@ -93,7 +94,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "description": details["description"],
             "prompt": details["prompt"],
             "schedule": details["schedule_in_words"],
-            "next runs": ", ".join(local_time(time) for time in details["next_times"]),
+            "next runs": local_times(details["next_times"]),
             "runs": _run_count(details),
             "progress": describe_progress(details["progress"]),
             "last result": describe_result(last, messages) if last else "",

@@ -12,14 +12,16 @@ from typing import Any
 import click
 
 from backburner.cli.client import PAGE_SIZE, NoServer
-from backburner.cli.command_name import name_commands
 from backburner.cli.live.event_reader import CONNECTED, LOST
+from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.output import printable, short_id, truncate
 from backburner.cli.server_options import FindServer
 from backburner.core.errors import MachineFailed, NotFound
 
 #: Messages and runs of a conversation that are looked at after a change.
 NEWEST = 10
+#: Of the conversation at the beginning of each line.
+MAX_TITLE_CHARS = 32
 
 
 class EventLines:
@@ -225,8 +227,8 @@ class LiveView:
         for question in self._open_questions():
             if question["id"] not in self._questions:
                 self._questions.add(question["id"])
-                how = name_commands(f"answer with `backburner answer {short_id(question['id'])}`")
-                self._line(question["conversation_id"], f"asks: {question['prompt']} ({how})")
+                how = f" ({how})" if (how := how_to_answer(question)) else ""
+                self._line(question["conversation_id"], f"asks: {question['prompt']}{how}")
 
     def _open_questions(self) -> Iterator[Any]:
         for question in self._server.items("/api/questions"):
@@ -244,6 +246,8 @@ class LiveView:
         goes_on = text.startswith(before)
         fresh = text.removeprefix(before)
         if fresh and not (goes_on and self._writing == run_id):
+            # Calls are looked at from time to time only: those before this text come first.
+            self.refresh()
             self._end_text()
             click.echo(f"[{self._title(conversation_id)}] ", nl=False)
             self._writing = run_id
@@ -256,7 +260,8 @@ class LiveView:
             except (NotFound, NoServer, MachineFailed):
                 return short_id(conversation_id)
             self._titles[conversation_id] = found["title"]
-        return printable(truncate(self._titles[conversation_id])) or short_id(conversation_id)
+        title = truncate(self._titles[conversation_id], MAX_TITLE_CHARS)
+        return printable(title) or short_id(conversation_id)
 
     def _end_text(self) -> None:
         if self._writing is not None:
