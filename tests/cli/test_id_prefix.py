@@ -66,6 +66,17 @@ def test_a_complete_id_that_does_not_exist_is_not_found(talk: Call) -> None:
     assert len(ended.err) == 1
 
 
+def test_a_name_as_long_as_an_id_is_a_name(ask: Callable[..., Any], talk: Call) -> None:
+    name = "twenty-eight characters long"
+    said = ask("say", "--no-wait", name)
+    task = ask("tasks", "add", name, "Look.", "--when", "every day at 9")
+    job = ask("jobs", "start", "Count.", "--name", name, "--in", said["conversation_id"])
+
+    assert ask("tasks", "show", name)["id"] == task["id"]
+    assert ask("jobs", "show", name)["id"] == job["id"]
+    assert talk("conversations", name).code == 2
+
+
 def test_names_work_for_conversations_and_jobs_as_for_tasks(
     ask: Callable[..., Any], talk: Call
 ) -> None:

@@ -1,5 +1,6 @@
 """Find an object by its name, or by a unique prefix of its id, with or without the type letter."""
 
+import re
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
@@ -9,8 +10,8 @@ from backburner.cli.output import truncate
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.validation import normalize_title
 
-#: Characters of a complete id: the type letter, an underscore and 26 more.
-FULL_ID_CHARS = 28
+#: The type letter, an underscore and 26 characters; a name may be as long.
+_FULL_ID = re.compile(r"[a-z]_[0-9a-z]{26}")
 MAX_MATCHES_SHOWN = 5
 #: The hint to what was not found.
 LISTED_BY = {
@@ -33,7 +34,7 @@ def find_conversation(server: Server, reference: str) -> str:
 
 def find_task(server: Server, reference: str) -> str:
     """Find a task; of several with one name, the one that is not done."""
-    if len(reference) == FULL_ID_CHARS:
+    if is_full_id(reference):
         return reference
     open_tasks = list(server.items("/api/tasks"))
     if len(named := select_named(reference, open_tasks, "name")) == 1:
@@ -63,7 +64,7 @@ def _find(
     reference: str, items: Iterable[Any], noun: str, *, name: str | None = None, label: str = ""
 ) -> str:
     # A complete id needs no request: items are only fetched when they are read.
-    if len(reference) == FULL_ID_CHARS:
+    if is_full_id(reference):
         return reference
     if name is None:
         return match_prefix(reference, items, noun, label=label)
@@ -110,6 +111,10 @@ def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) ->
             hint="Use more characters of the id.",
         )
     return str(next(iter(found)))
+
+
+def is_full_id(text: str) -> bool:
+    return _FULL_ID.fullmatch(text) is not None
 
 
 def matches(full_id: str, prefix: str) -> bool:

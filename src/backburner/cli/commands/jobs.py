@@ -265,8 +265,7 @@ def clear(
 def _batch(job: Any) -> str:
     """Shorten the batch of a job that was given none: an id that tells people nothing."""
     batch = str(job["batch"])
-    is_id = batch.startswith("b_") and len(batch) == id_prefix.FULL_ID_CHARS
-    return short_id(batch) if is_id else batch
+    return short_id(batch) if id_prefix.is_full_id(batch) else batch
 
 
 def describe_status(job: Any) -> str:
