@@ -87,3 +87,8 @@ def test_names_work_for_conversations_and_jobs_as_for_tasks(
     assert ask("conversations", "A name of its own")["id"] == said["conversation_id"]
     assert waited.code == 0
     assert ask("jobs", "show", "tiny")["id"] == job["id"]
+    # Its conversation is named like it.
+    both = talk("runs", "tiny")
+    assert both.code == 2
+    assert f"{job['id']} (job)" in both.err[0]
+    assert f"{job['parent_id']} (chat)" in both.err[0]

@@ -80,7 +80,7 @@ def match(reference: str, items: Iterable[Any], noun: str, *, name: str) -> str:
     if len(named) == 1:
         return str(named[0]["id"])
     if len(named) > 1:
-        ids = "; ".join(item["id"] for item in named[:MAX_MATCHES_SHOWN])
+        ids = "; ".join(map(_with_kind, named[:MAX_MATCHES_SHOWN]))
         raise BadRequest(f"{len(named)} {noun}s are named {reference}: {ids}.", hint="Use an id.")
     if not any(matches(item["id"], reference) for item in known):
         raise NotFound(
@@ -111,6 +111,10 @@ def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) ->
             hint="Use more characters of the id.",
         )
     return str(next(iter(found)))
+
+
+def _with_kind(item: Any) -> str:
+    return f"{item['id']} ({item['kind']})" if "kind" in item else str(item["id"])
 
 
 def is_full_id(text: str) -> bool:

@@ -170,7 +170,7 @@ def summary(
     found = server.get(path)
     if deletes:
         title = server.get(f"/api/conversations/{conversation_id}")["title"]
-        confirm(f"Delete what the agent remembers of {title!r}?", is_sure=is_sure)
+        confirm(f"Delete the summary of {title!r}, which its agent works from?", is_sure=is_sure)
         server.delete(path)
         print_result({"conversation_id": conversation_id}, "Summary deleted.", as_json=as_json)
         return
