@@ -26,17 +26,17 @@ def test_an_item_is_from_the_user_if_they_wait_for_a_reply(
 @pytest.mark.parametrize(
     ("gap", "reason", "words"),
     [
-        (Gap(1, NOON, NOON), SkipReason.WAITING, "skipped: it waited for your answer"),
+        (Gap(1, NOON, NOON), SkipReason.WAITING, "it waited for your answer"),
         (
             Gap(2, NOON, NOON),
             SkipReason.STILL_RUNNING,
-            "skipped 2 times: an earlier run was still going",
+            "an earlier run was still going (2 times)",
         ),
-        (Gap(3, NOON, NOON), SkipReason.PAUSED, "skipped 3 times: background work was paused"),
+        (Gap(3, NOON, NOON), SkipReason.PAUSED, "background work was paused (3 times)"),
         (
             Gap(1000, NOON, NOON, or_more=True),
             SkipReason.MISSED,
-            "skipped at least 1000 times: machine off or busy, or model unavailable",
+            "machine off or busy, or model unavailable (at least 1000 times)",
         ),
     ],
 )

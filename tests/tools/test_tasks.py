@@ -190,7 +190,7 @@ async def test_the_history_of_a_task_says_why_slots_were_skipped(
     assert stage.load(task).run_count == 1
     skipped = [line for line in result.splitlines() if "skipped" in line]
     assert [line.partition("UTC: ")[2] for line in skipped] == [
-        "skipped 2 times: machine off or busy, or model unavailable."
+        "skipped: machine off or busy, or model unavailable (2 times)."
     ]
 
 

@@ -89,9 +89,10 @@ class SkippedSlots:
 
     @property
     def in_words(self) -> str:
+        """The reason, and how often, as a phrase for people."""
         bound = "at least " if self.gap.or_more else ""
-        times = "" if self.gap.count == 1 else f" {bound}{self.gap.count} times"
-        return f"skipped{times}: {_SKIP_REASONS[self.reason]}"
+        times = "" if self.gap.count == 1 else f" ({bound}{self.gap.count} times)"
+        return f"{_SKIP_REASONS[self.reason]}{times}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

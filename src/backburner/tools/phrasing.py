@@ -190,7 +190,7 @@ def _task_line(task: WorkReport) -> str:
 def _run_line(run: Run) -> str:
     started = f"{run.started_at:%Y-%m-%d %H:%M:%S}"
     if run.skipped is not None:
-        return f"{started} UTC: {run.skipped.in_words}."
+        return f"{started} UTC: skipped: {run.skipped.in_words}."
     ended = "" if run.ended_at is None else f" to {run.ended_at:%H:%M:%S}"
     parts = [f"{started}{ended} UTC: {run.kind} {run.status}, {run.tokens} tokens."]
     if run.failure is not None:

@@ -62,7 +62,7 @@ async def test_a_failed_run_says_why_and_a_skipped_one_what_it_stands_for(
     assert skipped["reason"] == "missed"
     assert skipped["first_at"] == "2026-11-16T13:00:00Z"
     assert skipped["count"] == 4
-    words = "skipped 4 times: machine off or busy, or model unavailable"
+    words = "machine off or busy, or model unavailable (4 times)"
     assert skipped["in_words"] == words
 
 

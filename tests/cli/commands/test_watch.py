@@ -177,11 +177,13 @@ def test_a_skipped_run_says_why_wherever_it_is_shown(
     # An event that the server sees: it looks for changes of others only from time to time.
     ask("conversations", "rename", task_id, "CI of main")
 
-    why = "skipped 2 times: it waited for your answer"
-    assert lines_until(program, "skipped")[-1].endswith(f"] {why}")
-    assert talk("runs", task_id).out[1].endswith(why)
-    assert talk("tasks", "history", task_id).out[1].endswith(why)
-    assert any(line.endswith(why) for line in talk("tasks", "show", task_id).out)
+    why = "it waited for your answer (2 times)"
+    assert lines_until(program, "skipped")[-1].endswith(f"] skipped: {why}")
+    assert talk("runs", task_id).out[1].endswith(f"  {why}")
+    assert talk("tasks", "history", task_id).out[1].endswith(f"  {why}")
+    assert f"last result          skipped: {why}" in talk("tasks", "show", task_id).out
+    (run_id,) = [one["id"] for one in ask("runs", task_id)]
+    assert f"result   {why}" in talk("runs", task_id, run_id).out
     (run,) = ask("runs", task_id)
     assert (run["skipped"]["reason"], run["skipped"]["in_words"]) == ("waiting for you", why)
     assert "1 skipped" in talk("away").out[0]

@@ -47,7 +47,7 @@ class ProgressOut(BaseModel):
 
 class SkippedSlotsOut(BaseModel):
     reason: SkipReason
-    in_words: str = Field(description="The reason as a phrase for people.")
+    in_words: str = Field(description="The reason, and how often, as a phrase.")
     count: int = Field(description="How many slots were skipped.")
     or_more: bool
     first_at: datetime

@@ -1,5 +1,6 @@
 """`backburner tasks`: standing work."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -97,7 +98,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "next runs": local_times(details["next_times"]),
             "runs": _run_count(details),
             "progress": describe_progress(details["progress"]),
-            "last result": describe_result(last, messages) if last else "",
+            "last result": _last_result(last, messages) if last else "",
             "notify": details["notify"],
             "on repeated failure": details["on_repeated_failure"],
             "timeout": describe_seconds(details["timeout"]),
@@ -329,6 +330,11 @@ def summarize(task: Any) -> str:
     next_at = local_time(task["next_run_at"])
     next_run = f", next run at {next_at}" if next_at else ""
     return f"{task['name']}, {task['schedule_in_words']}{next_run}."
+
+
+def _last_result(run: Any, messages: Mapping[str, str]) -> str:
+    skipped = "skipped: " if run["skipped"] else ""
+    return f"{skipped}{describe_result(run, messages)}"
 
 
 def _run_count(task: Any) -> str:

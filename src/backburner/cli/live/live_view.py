@@ -278,7 +278,7 @@ def _describe_end(run: Any) -> str:
     if run["status"] == "queued":
         return f"waits ({run['kind']})"
     if run["skipped"]:
-        return str(run["skipped"]["in_words"])
+        return f"skipped: {run['skipped']['in_words']}"
     if run["failure"]:
         return f"failed ({run['kind']}): {run['failure']['message']}"
     return f"ended ({run['kind']}): {run['status']}"
