@@ -41,6 +41,9 @@ class NoTools:
         del turn, conversation
         return ()
 
+    async def check_folder(self, conversation: Conversation) -> None:
+        pass
+
 
 async def nothing_to_close() -> None:
     pass

@@ -115,10 +115,6 @@ async def no_folders() -> Sequence[Path]:
     return ()
 
 
-async def nothing_removed() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class CommandTerms:
     #: The run whose commands they are.
@@ -128,8 +124,6 @@ class CommandTerms:
     has_others: Callable[[], Awaitable[bool]]
     #: The user's own folder in which they run; None: the private workspace.
     folder: WorkFolder | None = None
-    #: Asks whether the user has taken it away since.
-    folder_removed: Callable[[], Awaitable[bool]] = nothing_removed
     #: Whether programs may use the sign-ins of the user.
     may_sign_in: bool = False
     #: Programs whose sign-in a lasting grant of the conversation is for.
@@ -159,22 +153,22 @@ def workspace_offers(
         folder = Path(os.path.realpath(folder))
     may_write = terms.folder is None or not terms.folder.read_only
     return [
-        offer if offer.tool.name == FETCH_TOOL else _prepare_before(offer, folder, terms)
+        _prepare(offer, folder, terms)
         for offer in _folder_offers(folder, kept, shell, network, terms, sign_ins)
         if may_write or offer.tool.name != WRITING_TOOL
     ]
 
 
-def _prepare_before(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
-    """Before each call, check that the folder is what its user added, or create a private one."""
+def _prepare(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
+    """Let the gate check the folder of a user before each call, and create a private one."""
+    if offer.tool.name == FETCH_TOOL:
+        return offer
+    if terms.folder is not None:
+        return replace(offer, in_folder=True)
 
     async def run(arguments: Mapping[str, Any]) -> ToolResult:
         try:
-            if terms.folder is None:
-                await asyncio.to_thread(_make_private, folder)
-            else:
-                removed = await terms.folder_removed()
-                await asyncio.to_thread(check_folder, folder, removed=removed)
+            await asyncio.to_thread(_make_private, folder)
         except BackburnerError as error:
             return ToolResult(str(error), failed=True)
         return await offer.run(arguments)
@@ -191,6 +185,7 @@ def _make_private(folder: Path) -> None:
 
 
 def check_folder(folder: Path, *, removed: bool) -> None:
+    """Check that a folder is still the one that its user added."""
     if removed:
         raise NotAllowed(
             f"The folder {folder} was removed from those that agents may use.",
