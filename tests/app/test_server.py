@@ -1,7 +1,10 @@
 """The server as it is put together: what `/ready` finds out."""
 
 import asyncio
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +22,7 @@ from backburner.app.build import App, build
 from backburner.app.clock import Clock
 from backburner.app.machines import Machines
 from backburner.app.server import build_server_api, build_worker_api
+from backburner.app.urls import host_in_url, link_url
 from backburner.bus.local import LocalBus
 from backburner.core.accounts import CredentialKind
 from backburner.core.errors import StoreFailed
@@ -29,6 +33,8 @@ from backburner.store.db import Database
 from backburner.store.lifecycle.opening import open_database
 from backburner.store.tx import Tx
 
+#: Of any wait here, in seconds; only what is broken takes as long.
+BOUND = 60
 OPERATOR = {"authorization": f"Bearer {TOKEN}"}
 OK = {"data folder": "ok", "database": "ok", "worker": "ok", "queue": "ok"}
 
@@ -75,22 +81,76 @@ async def test_a_server_is_ready(app: App) -> None:
     assert await ready(app) == (200, OK)
 
 
+#: Serves until it is ready, and prints its address and that of links.
+SERVES = """
+import asyncio, os, sys
+from contextlib import closing
+from backburner.app.build import build
+from backburner.app.clock import Clock
+from backburner.app.machines import Machines
+from backburner.app.server import serve
+from backburner.bus.local import LocalBus
+from backburner.settings import load
+from backburner.store.lifecycle.opening import open_database
+
+settings = load(data=sys.argv[1], port=0, public_url=sys.argv[2])
+settings.data.mkdir()
+
+def announce(address):
+    print(address, app.deps.base_url, flush=True)
+    os._exit(0)
+
+with closing(open_database(settings.database.get_secret_value(), Clock().read)) as database:
+    app = build(settings, Clock(), database, LocalBus(), Machines())
+    asyncio.run(serve(app, announce=announce, welcome=print, works=False))
+"""
+
+
+@pytest.mark.parametrize("public_url", ["", "https://bb.example"])
+def test_a_server_sends_notices_with_the_address_that_it_listens_on(
+    tmp_path: Path, public_url: str
+) -> None:
+    command = [sys.executable, "-c", SERVES, str(tmp_path / "data"), public_url]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=BOUND)
+
+    address, url = ended.stdout.splitlines()[-1].split(" ")
+    assert re.fullmatch(r"http://127\.0\.0\.1:[1-9]\d*", address)
+    assert url == (public_url or address)
+
+
 @pytest.mark.parametrize(
     ("values", "url"),
-    [
-        ({"port": 9000}, "http://127.0.0.1:9000"),
-        ({"public_url": "https://bb.example"}, "https://bb.example"),
-        # The operating system chooses the port later.
-        ({"port": 0}, ""),
-    ],
+    [({"port": 9000}, ""), ({"public_url": "https://bb.example"}, "https://bb.example")],
 )
-def test_notices_are_sent_with_the_url_of_the_server(
+def test_a_worker_knows_no_server_but_that_of_the_settings(
     app: App, tmp_path: Path, values: dict[str, Any], url: str
 ) -> None:
     settings = load(data=str(tmp_path / "data"), **values)
-    built = build(settings, app.clock, app.database, LocalBus(), Machines())
 
-    assert built.deps.base_url == url
+    assert build(settings, app.clock, app.database, LocalBus(), Machines()).deps.base_url == url
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "https://127.0.0.1:1"),
+        ("::1", "https://[::1]:1"),
+        ("192.0.2.7", "https://192.0.2.7:1"),
+        # Nobody knows by which name others reach it.
+        ("0.0.0.0", ""),  # noqa: S104
+        ("::", ""),
+    ],
+)
+def test_an_address_that_people_cannot_open_is_not_sent(
+    tmp_path: Path, host: str, url: str
+) -> None:
+    for name in ("certificate", "key"):
+        (tmp_path / name).touch()
+    files = {"tls_certificate": tmp_path / "certificate", "tls_key": tmp_path / "key"}
+
+    settings = load(data=tmp_path, host=host, **files)
+
+    assert link_url(settings, f"https://{host_in_url(host)}:1") == url
 
 
 async def test_a_server_on_a_full_disk_is_not_ready_and_says_that_it_is_full(app: App) -> None:

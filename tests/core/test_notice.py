@@ -22,6 +22,7 @@ from backburner.core.notice import (
     of_requested_run,
     of_result,
     of_stop,
+    point_to,
     result_hash,
 )
 from backburner.core.outcome import Complete
@@ -76,6 +77,14 @@ def test_a_notice_is_composed_with_its_work_its_message_and_its_options() -> Non
 def test_a_notice_opens_its_question_or_else_its_conversation() -> None:
     assert find_address(make.CONVERSATION, None) == f"/c/{make.CONVERSATION}"
     assert find_address(make.CONVERSATION, QuestionId("q_1")) == "/q/q_1"
+
+
+def test_a_notice_names_a_command_where_the_server_has_no_known_address() -> None:
+    conversation, question = "/c/c_1", find_address(make.CONVERSATION, QuestionId("q_1"))
+
+    assert point_to(question, "https://bb.example") == "https://bb.example/q/q_1"
+    assert point_to(conversation, "") == "To read on: `backburner conversations c_1`."
+    assert point_to(question, "") == "To see and answer it: `backburner questions q_1`."
 
 
 def test_the_first_result_is_a_change() -> None:

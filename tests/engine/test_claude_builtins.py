@@ -209,6 +209,21 @@ async def test_a_relative_path_is_one_from_where_the_program_works(
     assert await match_of(folder, "Write", {"file_path": path}, works_in) is matches
 
 
+@pytest.mark.parametrize(
+    ("name", "in_folder"), [("Bash", True), ("Task", True), ("WebFetch", False)]
+)
+async def test_tools_that_may_reach_files_work_in_the_folder(
+    tmp_path: Path, name: str, *, in_folder: bool
+) -> None:
+    gate = RefusingGate()
+    hooks = Hooks(TurnTools({}, gate=gate), Line("http://127.0.0.1:1/line"), tmp_path)  # type: ignore[arg-type]
+    (before,) = hooks.matchers()["PreToolUse"][0].hooks
+    call: Any = {"tool_name": name, "tool_input": {}}
+    await before(call, "one", {"signal": None})
+
+    assert [offer.in_folder for offer in gate.offers] == [in_folder]
+
+
 async def match_of(
     folder: Path, name: str, arguments: Mapping[str, Any], works_in: str | None
 ) -> GrantMatch:

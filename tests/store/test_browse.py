@@ -92,6 +92,18 @@ def test_a_list_walks_an_index_that_begins_with_the_owner(sqlite: Database, name
         assert not any("B-TREE FOR ORDER BY" in step for step in steps), steps
 
 
+@pytest.mark.parametrize("page", [browse.notices_page, browse.notices_after])
+def test_deliveries_of_the_notices_on_a_page_are_read_once(
+    sqlite: Database, page: Select[Any]
+) -> None:
+    steps = plan(sqlite, browse.with_deliveries(page))
+
+    assert "MATERIALIZE part" in steps
+    (read,) = [step for step in steps if " deliveries " in step]
+    index = "ix_deliveries_of_conversation (user_id=? AND conversation_id=?)"
+    assert read == f"SEARCH deliveries USING INDEX {index}"
+
+
 def test_activities_children_and_facts_scan_no_table(sqlite: Database) -> None:
     scene = Scene(sqlite)
     chat = scene.chat()

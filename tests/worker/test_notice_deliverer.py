@@ -41,7 +41,23 @@ async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
     clock.advance(timedelta(seconds=1))
     assert await stage.deliverer.run_once()
 
-    assert [text for _, text, _ in stage.channel.sent] == [f"Work: Found.\n\n/c/{task.id}"]
+    assert [text for _, text, _ in stage.channel.sent] == [
+        f"Work: Found.\n\nTo read on: `backburner conversations {task.id}`."
+    ]
+
+
+async def test_without_a_known_server_a_question_is_sent_with_a_command_to_answer_it(
+    stage: Stage,
+) -> None:
+    question = {"type": "confirmation", "prompt": "Shall I?"}
+    stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
+    task = await stage.task(title="tidy", reports_to=(Destination(PLACE, "me"),))
+    await stage.work()
+    assert await stage.deliverer.run_once()
+
+    ((_, text, _),) = stage.channel.sent
+    command = f"backburner questions {stage.question(task).id}"
+    assert text.endswith(f"Options: yes / no\n\nTo see and answer it: `{command}`.")
 
 
 async def test_a_question_is_sent_with_its_work_message_options_and_address(stage: Stage) -> None:

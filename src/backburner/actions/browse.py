@@ -199,8 +199,9 @@ def _explain_waits(
     holders = tx.folders.holders(user) if due else {}
     waits = dict[ConversationId, str]()
     for conversation_id, folder in due:
-        holder = holders.get((folder.path, folder.machine))
-        if folder.machine not in ("", deps.folders.machine):
+        machine = deps.folders.bound_to(folder.machine)
+        holder = holders.get((folder.path, machine))
+        if machine not in ("", deps.folders.machine):
             waits[conversation_id] = f"The machine that has {folder.path}."
         elif holder not in (None, conversation_id) and not folder.read_only:
             waits[conversation_id] = f"The folder {folder.path}: {holder} works in it."

@@ -86,11 +86,15 @@ class FolderRules:
     may_be_added: bool = False
     #: Folders that the settings give to each account; `{login}` stands for its login.
     templates: tuple[str, ...] = ()
-    #: All machines share those.
+    #: All machines have the same folders: each is one folder, whatever machine was noted with it.
     is_shared: bool = False
     forbidden: ForbiddenPlaces = field(default_factory=ForbiddenPlaces)
     #: Finds a folder and reads its instructions. Raises `NotFound` or `NotAllowed`.
     read: Callable[[str], Awaitable[FolderContent]] = no_folder
+
+    def bound_to(self, machine: str) -> str:
+        """Return the machine that a folder of this machine is bound to; empty: all share it."""
+        return "" if self.is_shared else machine
 
 
 class DescribeRepository(Protocol):
@@ -151,7 +155,10 @@ def no_price(_model: str) -> Price | None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Deps:
-    """Shared by all parts of a process. Only `app` changes it, when models are reloaded."""
+    """Shared by all parts of a process.
+
+    Only `app` changes it: when models are reloaded, and when the server knows its address.
+    """
 
     store: Store
     #: None: this process polls.

@@ -12,7 +12,6 @@ from backburner.app.clock import Clock
 from backburner.app.folder import remove_folders
 from backburner.app.folders import folder_rules
 from backburner.app.machines import Machines, NoTools
-from backburner.app.urls import server_url
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.core.errors import BadSetting
@@ -73,8 +72,8 @@ def build(
         routes=machines.routes,
         agents=settings.agents,
         channels=machines.channels,
-        # With port 0, the operating system chooses it later.
-        base_url=server_url(settings) if settings.public_url or settings.port else "",
+        # Without it, a server knows its address when it listens, and a worker knows none.
+        base_url=settings.public_url,
         injection_proof=machines.injection_proof,
         claude=machines.claude,
         limits=Limits(

@@ -7,10 +7,11 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from backburner.actions.deps import FolderRules
-from backburner.core.errors import NotAllowed, NotFound
+from backburner.core.errors import BadSetting, NotAllowed, NotFound
+from backburner.core.work.folder_templates import check_templates
 from backburner.core.work.folders import (
     INSTRUCTION_FILES,
     MAX_INSTRUCTION_CHARS,
@@ -18,7 +19,9 @@ from backburner.core.work.folders import (
 )
 from backburner.ports import FolderContent
 from backburner.private_file import write_private_file
-from backburner.settings import Settings
+from backburner.process.sign_ins.sign_in import find_sign_in_places
+from backburner.settings import Settings, find_secret_files
+from backburner.store.lifecycle.opening import file_of
 from backburner.tools.files import read_start
 
 MACHINE_ID = "machine-id"
@@ -29,6 +32,8 @@ _SIGN_INS = ("Library/Keychains",)
 
 
 def folder_rules(settings: Settings) -> FolderRules:
+    """Build the rules for folders; refuse a setting that gives folders which nobody may have."""
+    forbidden = check_given_folders(settings)
     is_file = settings.database.get_secret_value().startswith("sqlite")
     return FolderRules(
         machine=load_machine_id(settings.data),
@@ -36,9 +41,27 @@ def folder_rules(settings: Settings) -> FolderRules:
         may_be_added=is_file,
         templates=settings.folders,
         is_shared=settings.folders_shared,
-        forbidden=find_forbidden_places(settings),
+        forbidden=forbidden,
         read=lambda path: asyncio.to_thread(read_folder, path),
     )
+
+
+def check_given_folders(settings: Settings) -> ForbiddenPlaces:
+    """Check the folders that the settings give to accounts; return the places to keep out of."""
+    forbidden = find_forbidden_places(settings)
+    for template in settings.folders:
+        parts = PurePosixPath(template).parts
+        parent = PurePosixPath(*parts[: next(i for i, part in enumerate(parts) if "{" in part)])
+        real = os.path.realpath(parent)
+        if real != str(parent):
+            # Tools refuse a folder that is reached through a link: somebody may have placed it.
+            rest = PurePosixPath(template).relative_to(parent)
+            raise BadSetting(
+                f"The setting folders cannot have {template}: {parent} leads to {real}.",
+                hint=f"Write {PurePosixPath(real) / rest}.",
+            )
+    check_templates(settings.folders, forbidden)
+    return forbidden
 
 
 def load_machine_id(data: Path) -> str:
@@ -56,12 +79,16 @@ def find_forbidden_places(settings: Settings) -> ForbiddenPlaces:
     # Accounts of the system have folders such as / or /bin for a home.
     people = (entry for entry in pwd.getpwall() if not 0 < entry.pw_uid < FIRST_PERSON)
     homes = {str(Path.home().resolve()), *(entry.pw_dir for entry in people)} - {"/"}
+    sign_ins = [*(Path.home() / place for place in _SIGN_INS), *find_sign_in_places(os.environ)]
+    url = settings.database.get_secret_value()
     private: dict[Path | None, str] = {
-        settings.data: "Backburner's data folder",
+        **dict.fromkeys(sign_ins, "a place of sign-ins"),
+        **dict.fromkeys(find_secret_files(), "a secret in Backburner's settings"),
         settings.workspaces: "the private workspaces",
         settings.config: "Backburner's settings",
         settings.tls_key: "a key of the server",
-        **{Path.home() / place: "a place of sign-ins" for place in _SIGN_INS},
+        file_of(url) if url.startswith("sqlite") else None: "Backburner's database",
+        settings.data: "Backburner's data folder",
     }
     return ForbiddenPlaces(
         homes=sorted(homes),

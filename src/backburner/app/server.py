@@ -17,7 +17,7 @@ from backburner.app.first_use import serve_tools
 from backburner.app.folder import check_writable
 from backburner.app.http_server import HttpServer, listen, server_config, wait_until_healthy
 from backburner.app.signals import stop_on_signals
-from backburner.app.urls import host_in_url
+from backburner.app.urls import host_in_url, link_url
 from backburner.core.errors import MachineFailed, StoreFailed
 from backburner.store.failures import DISK_FULL, FREE_SPACE
 from backburner.store.lifecycle.opening import file_of, write_something
@@ -38,6 +38,7 @@ async def serve(
     api = build_server_api(app, works=works)
 
     async def greet(address: str) -> None:
+        app.deps.base_url = link_url(app.settings, address)
         link = await owner.welcome(app, app.settings.public_url or address)
         announce(address)
         if link:

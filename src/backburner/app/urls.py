@@ -13,3 +13,12 @@ def server_url(settings: Settings) -> str:
     is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
     host = "localhost" if is_any else host_in_url(settings.host)
     return settings.public_url or f"{scheme}://{host}:{settings.port}"
+
+
+def link_url(settings: Settings, address: str) -> str:
+    """Return the URL for links to a server that listens on an address; empty: it is not known.
+
+    A server that listens on all addresses does not know by which of them others reach it.
+    """
+    is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
+    return settings.public_url or ("" if is_any else address)

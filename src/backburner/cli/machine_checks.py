@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backburner.app.folder import check_writable
+from backburner.app.folders import check_given_folders
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
 from backburner.cli.client import Server
 from backburner.cli.findings import Finding, Level
@@ -63,6 +64,18 @@ def _check_models_file(path: Path) -> Finding:
         message = f"{path} holds secrets but other users can read it."
         return Finding("models file", message, Level.PROBLEM, f"Run: chmod 600 {path}")
     return Finding("models file", f"{path}, readable by its owner only.")
+
+
+def check_folders(settings: Settings) -> Iterator[Finding]:
+    """Report the folders that the settings give to each account, or why they may not."""
+    if not settings.folders:
+        return
+    try:
+        check_given_folders(settings)
+    except BackburnerError as error:
+        yield Finding("folders", error.message, Level.PROBLEM, error.hint)
+    else:
+        yield Finding("folders", f"each account has {', '.join(settings.folders)}.")
 
 
 def check_sign_ins(states: Iterable[SignInState]) -> Iterator[Finding]:

@@ -81,6 +81,19 @@ def find_address(conversation_id: ConversationId, question_id: QuestionId | None
     return f"/c/{conversation_id}" if question_id is None else f"/q/{question_id}"
 
 
+def point_to(address: str, base_url: str) -> str:
+    """Say where to go for a notice: a link, or a command where nobody knows the server's address.
+
+    `address` is that of `find_address`.
+    """
+    if base_url:
+        return f"{base_url}{address}"
+    page, _, which = address.removeprefix("/").partition("/")
+    if page == "q":
+        return f"To see and answer it: `backburner questions {which}`."
+    return f"To read on: `backburner conversations {which}`."
+
+
 def of_passing_failure(conversation: Conversation, failure: Failure) -> Notice | None:
     if conversation.notify in (Notify.ALWAYS, Notify.ON_FAILURE):
         return Notice(NoticeKind.FAILURE, f"A run failed and will be retried: {failure.message}")

@@ -9,7 +9,7 @@ from backburner.core.validation import check_text
 MIN_PASSWORD_CHARS = 12
 MAX_PASSWORD_CHARS = 200
 MAX_NAME_CHARS = 100
-_LOGIN = re.compile(r"[a-z0-9][a-z0-9._@+-]{1,63}")
+LOGIN_PATTERN = re.compile(r"[a-z0-9][a-z0-9._@+-]{1,63}")
 
 #: Common passwords of sufficient length, in lower case and without punctuation.
 COMMON_PASSWORDS = frozenset(
@@ -41,7 +41,7 @@ DEFAULT_HASH_COST = HashCost()
 def check_login(text: str) -> str:
     """Normalise a login: users need not remember its case."""
     login = text.strip().lower()
-    if not _LOGIN.fullmatch(login):
+    if not LOGIN_PATTERN.fullmatch(login):
         raise BadRequest(
             "The login is invalid.",
             hint="Use 2 to 64 characters: letters, digits and . _ @ + -,"

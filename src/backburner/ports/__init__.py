@@ -60,6 +60,8 @@ from backburner.ports.queries import ConversationFilter as ConversationFilter
 from backburner.ports.queries import ConversationPage as ConversationPage
 from backburner.ports.queries import ConversationRow as ConversationRow
 from backburner.ports.queries import ConversationRuns as ConversationRuns
+from backburner.ports.queries import DeliveryRow as DeliveryRow
+from backburner.ports.queries import DeliveryState as DeliveryState
 from backburner.ports.queries import Discovery as Discovery
 from backburner.ports.queries import Gauges as Gauges
 from backburner.ports.queries import GrantRow as GrantRow

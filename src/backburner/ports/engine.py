@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -50,10 +50,14 @@ class Offer:
     run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
     #: Results may contain outside text.
     outside: bool = True
+    #: Works in the folder of the conversation, if it has one.
+    in_folder: bool = False
     #: Waits for something, so that agents call it again and again.
     waits: bool = False
     #: Describes a call to the user who is asked about it.
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
+    #: The preview may contain outside text, such as names and lines of files.
+    preview_outside: bool = True
     #: Raises a `BackburnerError` for a call that no approval could help.
     check: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
 
@@ -81,6 +85,8 @@ class TurnRequest:
     tools: Sequence[Offer]
     #: JSON schema of the final output; None: plain text.
     schema: Mapping[str, Any] | None
+    #: When the folder of the conversation was added; None: it has none.
+    folder_added_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,9 @@ class Engine(Protocol):
 class Toolbox(Protocol):
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         """List the tools to offer to the agent in a run."""
+
+    async def check_folder(self, conversation: Conversation) -> None:
+        """Raise a `BackburnerError` unless its folder, if any, is still the one that was added."""
 
 
 class Trouble(StrEnum):

@@ -120,6 +120,26 @@ class ToolCallRow:
     ended_at: datetime | None
 
 
+class DeliveryState(StrEnum):
+    WAITING = "waiting"  #: It is sent at the time of the next try.
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"  #: For good.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRow:
+    """What became of a notice on its way to one place."""
+
+    channel: str
+    target: str
+    state: DeliveryState
+    attempts: int
+    #: Of the last attempt that failed.
+    error: str | None = None
+    next_try_at: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeRow:
     id: NoticeId
@@ -134,6 +154,8 @@ class NoticeRow:
     question_id: QuestionId | None
     created_at: datetime
     seen_at: datetime | None
+    #: One for each place that it is sent to.
+    deliveries: tuple[DeliveryRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +346,8 @@ class Reply:
 
     run: Run | None
     messages: Sequence[Message]
+    #: Open questions that the run has asked.
+    questions: Sequence[Question] = ()
 
 
 class Replies(Protocol):

@@ -65,6 +65,8 @@ class Claimer:
     passed_over: tuple[UserId, ...] = ()
     #: The id of its machine: work in folders of other machines is left to them.
     machine: str = ""
+    #: All machines have the same folders: each is one folder, whatever machine is noted with it.
+    shares_folders: bool = False
     #: How long a user must be inactive before discovery runs; None: discovery is off.
     discovery_quiet_period: timedelta | None = None
 

@@ -104,6 +104,9 @@ class Memories(Protocol):
 class Folders(Protocol):
     def list(self, user: UserId) -> Sequence[Folder]: ...
     def find(self, user: UserId, path: str, machine: str) -> Folder | None: ...
+    def added_by_all(self) -> Sequence[tuple[UserId, str]]:
+        """Return the folders that users have added, so that nobody else is given one of them."""
+
     def put(self, user: UserId, folder: Folder) -> None:
         """Add a folder, or replace it; its conversations then write in it or only read."""
 
@@ -167,6 +170,7 @@ class Inbox(Protocol):
 
 
 class Questions(Protocol):
+    def open_of(self, user: UserId, conversation_id: ConversationId) -> tuple[Question, ...]: ...
     def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId: ...
     def exists(self, user: UserId, question_id: QuestionId) -> bool: ...
     def open_around(

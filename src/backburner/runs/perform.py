@@ -51,7 +51,7 @@ from backburner.runs import finish
 from backburner.runs.budget import Budget
 from backburner.runs.finish import RunResult
 from backburner.runs.prepare import SESSION_LOST, PreparedRun
-from backburner.runs.project import describe_project
+from backburner.runs.project import NO_PROJECT, Project, describe_project
 from backburner.runs.retrying_store import with_retries
 from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
@@ -84,7 +84,7 @@ class RunAttempt:
     #: The inbox items that the prompt is about.
     shown: Sequence[Item] = ()
     #: The folder that it works in, with its instructions.
-    project: str = ""
+    project: Project = NO_PROJECT
     #: Discovery only: the user's recent messages, tasks and repository.
     surroundings: str = ""
     session_id: str | None = None
@@ -108,6 +108,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         Budget(deps, turn, prepared.root, probes=_probed_profile(claim, prepared)),
         can_be_injected=deps.can_be_injected(profile),
         lists_calls=turn.kind is RunKind.BACKGROUND and transitions.is_test_run(claim.conversation),
+        check_folder=lambda: deps.toolbox.check_folder(claim.conversation),
         read_line=deps.read_line,
         over=prepared.over,
     )
@@ -450,6 +451,7 @@ def _request(attempt: RunAttempt, text: str) -> TurnRequest:
         memory=tuple(attempt.session_entries),
         tools=attempt.tools,
         schema=OUTCOME_SCHEMA if claim.turn.kind is RunKind.BACKGROUND else None,
+        folder_added_at=attempt.project.added_at,
     )
 
 
@@ -494,8 +496,8 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
         text = f"{summary.format_summary(prepared.summary)}\n\n{text}"
     text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)
     text = _with_instructions(attempt, text, fresh=fresh)
-    if fresh and attempt.project:
-        text = f"{attempt.project}\n\n{text}"
+    if fresh and attempt.project.text:
+        text = f"{attempt.project.text}\n\n{text}"
     return _prepend(attempt, prepared, text)
 
 

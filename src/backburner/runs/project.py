@@ -1,6 +1,8 @@
 """The instructions of the folder that a run works in, as far as its user has accepted them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 
@@ -18,7 +20,19 @@ from backburner.ports import Tx
 _log = structlog.get_logger(__name__)
 
 
-async def describe_project(deps: Deps, conversation: Conversation) -> str:
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The folder of a conversation, as it is described to its agent."""
+
+    text: str = ""
+    #: None: it has no folder.
+    added_at: datetime | None = None
+
+
+NO_PROJECT = Project()
+
+
+async def describe_project(deps: Deps, conversation: Conversation) -> Project:
     """Describe the folder of a conversation to its agent; report changed instructions to its user.
 
     The agent gets the instructions that were accepted. Raises `EngineFailed` if the folder was
@@ -26,15 +40,10 @@ async def describe_project(deps: Deps, conversation: Conversation) -> str:
     """
     place = conversation.folder
     if place is None:
-        return ""
+        return NO_PROJECT
     user = conversation.user_id
-    folder, is_usable = await deps.store.read(
-        lambda tx: (
-            tx.folders.find(user, place.path, place.machine),
-            folders.is_usable(tx, deps, user, place),
-        )
-    )
-    if folder is None or not is_usable:
+    folder = await deps.store.read(lambda tx: folders.find_for_work(tx, deps, user, place))
+    if folder is None:
         raise EngineFailed(
             f"The folder {place.path} was removed from those that agents may use.",
             hint="Add it again with `backburner folders add`, or cancel this work.",
@@ -43,7 +52,8 @@ async def describe_project(deps: Deps, conversation: Conversation) -> str:
     changed = await _find_changes(deps, folder)
     if changed is not None:
         await _report(deps, conversation, folder, changed)
-    return prompt.for_folder(place.path, folder.instructions, read_only=place.read_only)
+    text = prompt.for_folder(place.path, folder.instructions, read_only=place.read_only)
+    return Project(text, folder.created_at)
 
 
 async def _find_changes(deps: Deps, folder: Folder) -> Mapping[str, str] | None:

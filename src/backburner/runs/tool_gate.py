@@ -5,7 +5,7 @@ policy allows the call, and records the call. After: its result is recorded.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -45,6 +45,10 @@ CALL_LISTED = ToolResult(test_run.NOT_MADE, failed=True)
 _log = structlog.get_logger(__name__)
 
 
+async def no_folder() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class _Admitted:
     id: CallId
@@ -64,6 +68,8 @@ class Gate:
     can_be_injected: bool = True
     #: Of the test run of a task: calls that need approval are listed, and the run goes on.
     lists_calls: bool = False
+    #: Raises a `BackburnerError` if tools may not work in the folder of the conversation any more.
+    check_folder: Callable[[], Awaitable[None]] = no_folder
     #: Splits a command line into its steps.
     read_line: Callable[[str], tuple[LineStep, ...]] | None = None
     #: Calls that need approval, in the order in which the agent tried them.
@@ -82,6 +88,8 @@ class Gate:
     _repeated: int = 0
     #: What would come of a call, by its digest.
     _previews: dict[str, str] = field(default_factory=dict)
+    #: The agent will read outside text in them, once the question is answered.
+    _previews_outside: bool = False
     #: In a test run: the digests of all calls that were not made, also of those not asked about.
     _listed: set[str] = field(default_factory=set)
     #: In a test run, files were changed that other programs obey, and put back.
@@ -137,11 +145,13 @@ class Gate:
         """Refuse a call for which it makes no sense to ask, whatever the policy says."""
         if self.stop.reason not in (None, StopReason.APPROVAL):
             return RUN_IS_ENDING
-        if offer.check is not None:
-            try:
+        try:
+            if offer.in_folder:
+                await self.check_folder()
+            if offer.check is not None:
                 await offer.check(arguments)
-            except BackburnerError as error:
-                return ToolResult(str(error), failed=True)
+        except BackburnerError as error:
+            return ToolResult(str(error), failed=True)
         return None
 
     def _is_repeating(self, offer: Offer, call: ToolCall, result: str) -> bool:
@@ -154,6 +164,7 @@ class Gate:
         if offer.preview is not None:
             with suppress(BackburnerError):
                 self._previews[tool_policy.call_digest(call)] = await offer.preview(call.arguments)
+                self._previews_outside |= offer.preview_outside
 
     async def pay(self, model: str, usage: Usage) -> bool:
         """Record a call of a model; return False if no further one may be made."""
@@ -302,6 +313,7 @@ class Gate:
             binds_to=tool_policy.approval_binding(self.unapproved),
             asked_at=now,
             remind_at=now + FIRST_REMINDER,
+            outside=self._previews_outside,
         )
 
 

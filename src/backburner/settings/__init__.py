@@ -14,7 +14,7 @@ from backburner.settings.profiles import (
     read_profile,
     read_profiles,
 )
-from backburner.settings.settings import Settings, secret_names, takes
+from backburner.settings.settings import Settings, find_secret_files, secret_names, takes
 from backburner.settings.sources import MODELS_FILE, read_models_file
 from backburner.settings.stored_profiles import replace_profile, write_models_file
 
@@ -29,6 +29,7 @@ __all__ = [
     "Settings",
     "clean_address",
     "clean_secret",
+    "find_secret_files",
     "is_near",
     "load",
     "read_models_file",

@@ -34,6 +34,7 @@ from backburner.settings.sources import (
     Variables,
     read_models_file,
     read_secret_files,
+    secret_files,
 )
 from backburner.settings.values import (
     Commands,
@@ -104,7 +105,8 @@ class Settings(BaseSettings):
     public_url: PublicUrl = Field(
         default="",
         description="Public https URL when behind a reverse proxy. Requests for its host name are"
-        " accepted; the proxy terminates TLS. Addresses in notices begin with it.",
+        " accepted; the proxy terminates TLS. Links in notices begin with it; without it, a"
+        " worker on its own names commands instead.",
     )
     trusted_proxies: Networks = Field(
         default=(),
@@ -175,7 +177,9 @@ class Settings(BaseSettings):
         " for the login. With SQLite and one account, `backburner folders` adds more.",
     )
     folders_shared: Switch = Field(
-        default=False, description="Whether all machines have the same `folders`."
+        default=False,
+        description="Whether all machines have the same folders, given or added. Set it alike on"
+        " all of them.",
     )
     commands: Commands = Field(
         default="confined",
@@ -407,6 +411,11 @@ def secret_names() -> tuple[str, ...]:
         for name, field in Settings.model_fields.items()
         if any(isinstance(mark, Secret) for mark in field.metadata)
     )
+
+
+def find_secret_files() -> list[Path]:
+    """List the files that variables name instead of a secret."""
+    return [path for _, path in secret_files(secret_names())]
 
 
 def takes(name: str) -> Takes:

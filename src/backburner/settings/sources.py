@@ -48,17 +48,20 @@ class FallbackSource(InitSettingsSource):
         return values
 
 
-def read_secret_files(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Read the secrets whose `BACKBURNER_<NAME>_FILE` is set."""
+def secret_files(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the file of each secret whose `BACKBURNER_<NAME>_FILE` is set."""
     for name in names:
-        path = os.environ.get(f"{variable(name)}_FILE")
-        if not path:
-            continue
+        if path := os.environ.get(f"{variable(name)}_FILE"):
+            yield name, Path(path)
+
+
+def read_secret_files(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name, path in secret_files(names):
         if os.environ.get(variable(name)):
             raise BadSetting(
                 f"{variable(name)} and {variable(name)}_FILE are both set.", hint="Set only one."
             )
-        yield name, read_text(Path(path), f"{variable(name)}_FILE").removesuffix("\n")
+        yield name, read_text(path, f"{variable(name)}_FILE").removesuffix("\n")
 
 
 def read_models_file(folder: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
 from backburner.tools.progress import progress_offers
 from backburner.tools.tasks import task_offers
-from backburner.tools.workspace import CommandTerms
+from backburner.tools.workspace import CommandTerms, check_folder
 
 #: For tools that are offered; what they may do is looked up at each call.
 KNOWN_SECONDS = 60
@@ -46,19 +46,18 @@ class Toolbox:
         """Return whether more than one user has an account here."""
         return await self.deps.store.read(lambda tx: len(tx.accounts.page(limit=2)) > 1)
 
-    async def _may_use(self, conversation: Conversation) -> bool:
-        """Whether its folder, if it has one, is still among those of its user."""
+    async def check_folder(self, conversation: Conversation) -> None:
         user, folder = conversation.user_id, conversation.folder
         if folder is None:
-            return True
-        return await self.deps.store.read(lambda tx: folders.is_usable(tx, self.deps, user, folder))
+            return
+        is_usable = await self.deps.store.read(
+            lambda tx: folders.is_usable(tx, self.deps, user, folder)
+        )
+        await asyncio.to_thread(check_folder, Path(folder.path), removed=not is_usable)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         async def signed_in() -> frozenset[str]:
             return await self._signed_in(conversation)
-
-        async def folder_removed() -> bool:
-            return not await self._may_use(conversation)
 
         async def list_folders() -> Sequence[Path]:
             return await self._list_folders(conversation.user_id)
@@ -69,7 +68,6 @@ class Toolbox:
             tool_policy.choose_cage(conversation),
             self.has_others,
             folder=conversation.folder,
-            folder_removed=folder_removed,
             may_sign_in=await self._may_sign_in(conversation),
             signed_in=signed_in,
             folders=list_folders,

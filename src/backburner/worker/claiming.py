@@ -290,7 +290,8 @@ class Claiming:
         )
         # Without a seat, the reply could not use the folder either.
         full = self.seats.full_profiles(RunKind.REPLY, self.underway.profiles)
-        for key, profiles in wanted.items():
+        for (user, path, machine), profiles in wanted.items():
+            key = user, path, self.deps.folders.bound_to(machine)
             if key in in_folders and any(profile not in full for profile in profiles):
                 in_folders[key].stop.request(StopReason.USER_WAITING)
 

@@ -9,6 +9,7 @@ import structlog
 
 from backburner.actions.deps import Deps
 from backburner.core.errors import ChannelFailed, StoreFailed
+from backburner.core.notice import point_to
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
 from backburner.ports import RUN_DEADLINE, Delivery, Tx
@@ -69,8 +70,9 @@ class Deliverer:
         try:
             async with asyncio.timeout(self.lease.total_seconds() / 2):
                 # Parts of an earlier version have no address.
-                link = f"\n\n{self.deps.base_url}{part.address}" if part.address else ""
-                return await channel.send(part.target, f"{part.text}{link}", key=part.key)
+                where = point_to(part.address, self.deps.base_url) if part.address else ""
+                text = f"{part.text}\n\n{where}" if where else part.text
+                return await channel.send(part.target, text, key=part.key)
         except TimeoutError:
             raise ChannelFailed(f"{part.channel} did not respond in time.") from None
 

@@ -123,6 +123,7 @@ class Worker:
             discovery_quiet_period=deps.discovery.required_idle,
             default_profile=deps.default_profile,
             machine=deps.folders.machine,
+            shares_folders=deps.folders.is_shared,
         )
         self._claiming = Claiming(
             deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn

@@ -238,6 +238,148 @@ async def test_the_settings_give_each_account_a_folder_of_its_own(stage: Stage, 
     )
 
 
+async def test_a_folder_of_the_settings_that_is_a_forbidden_place_is_refused_in_words(
+    stage: Stage, disk: Disk
+) -> None:
+    with_rules(stage, templates=("/people/{login}", "/srv/{login}"))
+    disk.files |= {"/people/ada": {}, "/srv/ada": {}}
+    set_login(stage, USER, "ada")
+
+    assert await paths(stage) == {"/srv/ada": False}
+    with pytest.raises(NotAllowed, match=r"a home folder.* Ask the operator .*`folders`"):
+        await chat.start(stage.deps, USER, NewChat(folder="/people/ada"))
+    forbidden = WorkFolder("/people/ada", HERE)
+    assert not stage.database.run(lambda tx: folders.is_usable(tx, stage.deps, USER, forbidden))
+
+
+@pytest.mark.parametrize("login", ["../bob", "..", "ada/../bob", "BOB", "b\u014db"])
+async def test_a_login_that_would_change_the_path_has_no_folder(stage: Stage, login: str) -> None:
+    with_rules(stage, templates=("/srv/{login}",))
+    set_login(stage, USER, login)
+
+    assert await paths(stage) == {}
+
+
+@pytest.mark.parametrize("added", ["/srv", "/srv/ada/app"])
+async def test_a_folder_of_the_settings_gives_way_to_one_that_was_added_before(
+    stage: Stage, disk: Disk, added: str
+) -> None:
+    disk.files |= {added: {}, "/srv/ada": {}}
+    set_login(stage, USER, "ada")
+    await add(stage, added)
+    with_rules(stage, templates=("/srv/{login}",))
+
+    assert await paths(stage) == {added: False}
+    with pytest.raises(Conflict, match=f"folders remove {added}`"):
+        await chat.start(stage.deps, USER, NewChat(folder="/srv/ada"))
+    await folders.remove(stage.deps, USER, added)
+    assert await paths(stage) == {"/srv/ada": False}
+
+
+@requirement("B-folder")
+async def test_a_folder_that_machines_share_is_one_folder_whichever_adds_it(
+    stage: Stage, disk: Disk
+) -> None:
+    disk.files[APP] = {"AGENTS.md": "Test first."}
+    await add(stage)
+    before = await chat.start(stage.deps, USER, NewChat(folder=APP))
+    with_rules(stage, machine="00bb", machine_name="desktop", is_shared=True)
+
+    listed = await folders.list_folders(stage.deps, USER)
+    assert [(one.folder.path, one.folder.machine, one.is_here) for one in listed] == [
+        (APP, "", True)
+    ]
+    assert listed[0].changed is None
+    await add(stage)
+    with_rules(stage, machine="00cc", machine_name="tower")
+    await add(stage)
+    after = await chat.start(stage.deps, USER, NewChat(folder=APP))
+
+    assert len(stage.database.run(lambda tx: tx.folders.list(USER))) == 1
+    assert after.folder == WorkFolder(APP, "")
+    assert before.folder is not None
+    assert stage.database.run(
+        lambda tx: folders.is_usable(tx, stage.deps, USER, before.folder or WorkFolder(""))
+    )
+    await folders.remove(stage.deps, USER, APP)
+    assert await paths(stage) == {}
+
+
+async def test_no_folder_is_added_in_or_around_one_that_machines_share_or_had_before(
+    stage: Stage, disk: Disk
+) -> None:
+    disk.files |= {f"{APP}/src": {}, "/srv": {}}
+    await add(stage)
+    with_rules(stage, machine="00bb", is_shared=True)
+
+    for path in (f"{APP}/src", "/srv"):
+        with pytest.raises(Conflict, match=f"folders remove {APP}`"):
+            await add(stage, path)
+
+
+async def test_work_in_a_folder_goes_on_after_machines_began_to_share_it(
+    database: Database, disk: Disk
+) -> None:
+    disk.files |= {"/srv/ada": {"AGENTS.md": "Test first."}}
+    rules = FolderRules(machine="00bb", templates=("/srv/{login}",), read=disk.read)
+    first = Stage(database, LocalBus(), ScriptedEngine(), folders=rules)
+    first.user()
+    set_login(first, USER, "ada")
+    conversation = await chat.start(first.deps, USER, NewChat(folder="/srv/ada"))
+    task = await first.task(folder=conversation.folder)
+    other = await first.task(folder=conversation.folder)
+    digest = instructions_digest(disk.files["/srv/ada"])
+    await folders.accept(first.deps, USER, "/srv/ada", digest=digest)
+    rules = replace(rules, machine=HERE, is_shared=True)
+    stage = Stage(database, LocalBus(), ScriptedEngine(), folders=rules)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    _, display = await browse.conversation(stage.deps, USER, conversation.id)
+    assert display.waits == {}
+    _, display = await browse.conversation(stage.deps, USER, other.id)
+    assert display.waits == {other.id: f"The folder /srv/ada: {task.id} works in it."}
+    (prompt,) = prompts(stage.engine, task.id)
+    assert "Test first." in prompt
+
+    await stage.say(conversation, "What is in there?")
+    await stage.take_up()
+    assert stage.only_run().stop.reason is StopReason.USER_WAITING
+    await stage.idle()
+    stage.engine.then(Say("A file."), End())
+    await stage.work()
+    assert stage.said(conversation)[-1] == "A file."
+
+
+async def test_a_folder_is_listed_once_though_it_was_added_before_the_settings_gave_it(
+    stage: Stage, disk: Disk
+) -> None:
+    disk.files |= {"/srv/ada": {}}
+    set_login(stage, USER, "ada")
+    await add(stage, "/srv/ada", read_only=True)
+    with_rules(stage, templates=("/srv/{login}",))
+
+    (listed,) = await folders.list_folders(stage.deps, USER)
+    assert (listed.folder.from_settings, listed.folder.read_only) == (False, True)
+
+
+@pytest.mark.parametrize("added", ["/srv", "/srv/bob", "/srv/bob/app"])
+async def test_no_account_is_given_a_folder_that_meets_one_of_another(
+    stage: Stage, disk: Disk, added: str
+) -> None:
+    disk.files |= {added: {}, "/srv/bob": {}}
+    await add(stage, added)
+    with_rules(stage, templates=("/srv/{login}",))
+    stage.database.run(lambda tx: add_user(tx, MATE))
+    set_login(stage, MATE, "bob")
+
+    assert await paths(stage, MATE) == {}
+    with pytest.raises(Conflict, match="another account") as refused:
+        await chat.start(stage.deps, MATE, NewChat(folder="/srv/bob"))
+    assert refused.value.message == "/srv/bob meets a folder that another account has added."
+    await folders.remove(stage.deps, USER, added)
+    assert await paths(stage, MATE) == {"/srv/bob": False}
+
+
 @requirement("B-folder")
 async def test_changed_instructions_are_shown_first_and_followed_once_accepted(
     stage: Stage, disk: Disk

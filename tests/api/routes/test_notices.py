@@ -1,9 +1,16 @@
 """`/api/notices`: what users were told, and whether they have seen it."""
 
+from datetime import timedelta
+
 import pytest
+from support.doubles.clock import SetClock
 from support.doubles.engine import End
 from support.stage.api_stage import NOBODYS, Asker
-from support.stage.stage import Stage
+from support.stage.stage import PLACE, Stage
+from support.statements import watched
+
+from backburner.core.conversation import Destination, Notify
+from backburner.core.errors import ChannelFailed
 
 
 async def test_notices_are_listed_newest_first_and_seen(ask: Asker, stage: Stage) -> None:
@@ -36,6 +43,45 @@ async def test_a_notice_names_its_work_and_what_to_open(ask: Asker, stage: Stage
     assert asked["address"] == f"/q/{stage.question(asks).id}"
     assert (result["title"], result["message"], result["options"]) == ("look", None, [])
     assert result["address"] == f"/c/{done.id}"
+
+
+async def test_a_notice_says_what_became_of_its_deliveries(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    places = (Destination(PLACE, "me"), Destination("nowhere", "me"), Destination(PLACE, "you"))
+    stage.engine.then(End({"complete": True, "message": "Found."}))
+    await stage.task(notify=Notify.ALWAYS, reports_to=places)
+    await stage.work()
+    (before,) = (await ask.get("/api/notices"))["items"]
+    stage.channel.failures.append(ChannelFailed("busy", retry_after=timedelta(minutes=1)))
+    while await stage.deliverer.run_once():
+        pass
+    with watched(stage.database) as statements:
+        (after,) = (await ask.get("/api/notices"))["items"]
+
+    assert {one["state"] for one in before["deliveries"]} == {"waiting"}
+    later = (clock.now + timedelta(minutes=1)).isoformat().replace("+00:00", "Z")
+    nothing = {"error": None, "next_try_at": None, "attempts": 1}
+    assert after["deliveries"] == [
+        {
+            **nothing,
+            "channel": PLACE,
+            "target": "me",
+            "state": "waiting",
+            "error": "busy",
+            "next_try_at": later,
+        },
+        {
+            **nothing,
+            "channel": "nowhere",
+            "target": "me",
+            "state": "failed",
+            "error": "The channel 'nowhere' is not set up.",
+        },
+        {**nothing, "channel": PLACE, "target": "you", "state": "sent"},
+    ]
+    assert len([one for one, _ in statements if "deliveries" in one]) == 1
+    assert len([one for one, _ in statements if "notices" in one]) == 1
 
 
 async def test_pages_of_notices_shift_by_nothing(ask: Asker, stage: Stage) -> None:

@@ -8,6 +8,8 @@ from urllib.request import Request, urlopen
 import pytest
 from support.programs.programs import Ended, starter
 
+from backburner.core.conversation import Use
+
 Call = Callable[..., Ended]
 
 
@@ -98,14 +100,18 @@ def test_a_token_is_printed_once_listed_and_revoked(
 
 
 @pytest.mark.usefixtures("address")
-def test_a_token_is_given_memories_by_name(call: Call) -> None:
+def test_a_token_is_given_memories_folders_and_sign_ins_by_name(call: Call) -> None:
     only_line(call("token", "create", "--name", "with", "--with", "memories"))
     only_line(call("token", "create", "--name", "without"))
     assert call("token", "create", "--name", "x", "--with", "mail").code == 2
 
+    for use in Use:
+        only_line(call("token", "create", "--name", f"with {use}", "--with", use.value))
+
     tokens = json.loads("".join(call("token", "list", "--json").out))
     uses = {one["name"]: one["uses"] for one in tokens}
     assert (uses["with"], uses["without"]) == (["memories"], [])
+    assert all(uses[f"with {use}"] == [use.value] for use in Use)
     table = call("token", "list").out
     assert "WITH" in table[0]
     assert any("with " in line and "memories" in line for line in table)

@@ -90,6 +90,24 @@ def test_a_fresh_installation_is_ok_and_suggests_setup(call: Call, data: Path) -
     assert not data.exists()
 
 
+def test_folders_that_accounts_must_not_have_are_a_problem(
+    call: Call, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not [line for line in call("doctor", "--offline").out if line[5:].startswith("folders")]
+    monkeypatch.setenv("BACKBURNER_FOLDERS", "/srv/{login}")
+    good = call("doctor", "--offline")
+    monkeypatch.setenv("BACKBURNER_FOLDERS", "/srv/{login}, /srv/{login}/app")
+    nested = call("doctor", "--offline")
+    monkeypatch.setenv("BACKBURNER_FOLDERS", "/etc/{login}")
+    system = call("doctor", "--offline")
+
+    assert not data.exists()
+    assert line_of(good, "folders").endswith("each account has /srv/{login}.")
+    assert (good.code, nested.code, system.code) == (0, 1, 1)
+    assert "can meet" in line_of(nested, "folders")
+    assert "a folder of the system" in line_of(system, "folders")
+
+
 def test_a_clock_that_ran_ahead_is_reported(call: Call, data: Path) -> None:
     data.mkdir()
     ahead = SetClock(now=Clock().now() + timedelta(days=1))

@@ -64,9 +64,10 @@ def test_the_same_folder_and_those_of_other_machines_do_not_overlap() -> None:
     check_overlap("/srv/app/src", [folder("/srv/app", "b2")], "a1")
 
 
-def test_a_folder_that_machines_share_overlaps_on_each() -> None:
+@pytest.mark.parametrize(("one", "other"), [("", "a1"), ("a1", "")])
+def test_a_folder_that_machines_share_overlaps_on_each(one: str, other: str) -> None:
     with pytest.raises(Conflict):
-        check_overlap("/srv/app/src", [folder("/srv/app", "")], "a1")
+        check_overlap("/srv/app/src", [folder("/srv/app", one)], other)
 
 
 def test_the_id_of_a_machine_has_letters_and_digits_only() -> None:

@@ -51,6 +51,9 @@ class TestTools:
             self.offer("shell", cage=self.cage),
         ]
 
+    async def check_folder(self, conversation: Conversation) -> None:
+        pass
+
     def offer(
         self,
         name: str,

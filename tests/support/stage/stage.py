@@ -104,6 +104,7 @@ class Stage:
             discovery_quiet_period=self.deps.discovery.required_idle,
             default_profile=self.deps.default_profile,
             machine=self.deps.folders.machine,
+            shares_folders=self.deps.folders.is_shared,
         )
         return Claiming(
             self.deps,

@@ -12,13 +12,14 @@ from support.requirements import requirement
 
 from backburner.core.commands import Cage
 from backburner.core.conversation import WorkFolder
+from backburner.core.errors import BackburnerError
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import ToolResult
 from backburner.process.shell import ConfinedShell
 from backburner.tools.command_records import record_command
 from backburner.tools.interrupted_commands import KEPT_OF_FOLDER, InterruptedCommands
 from backburner.tools.obeyed_files import ObeyedFiles
-from backburner.tools.workspace import CommandTerms, workspace_offers
+from backburner.tools.workspace import CommandTerms, check_folder, workspace_offers
 
 SECRET = "secret-of-the-user"  # noqa: S105
 
@@ -136,47 +137,38 @@ async def test_a_folder_that_was_added_to_read_is_not_changed(tmp_path: Path) ->
     assert "as it was" in output
 
 
-async def somebody_did() -> bool:
-    return True
-
-
-def remove(project: Project) -> CommandTerms:
-    return replace(project.terms, folder_removed=somebody_did)
-
-
-def replace_by_link(project: Project) -> CommandTerms:
-    elsewhere = project.folder.parent / "elsewhere"
-    project.folder.rename(elsewhere)
-    project.folder.symlink_to(elsewhere)
-    return project.terms
-
-
-def delete(project: Project) -> CommandTerms:
-    project.folder.rmdir()
-    return project.terms
+def replace_by_link(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
 
 
 @requirement("B-folder")
 @pytest.mark.parametrize(
-    ("change", "reason"),
-    [(remove, "was removed"), (replace_by_link, "replaced by a link"), (delete, "is gone")],
+    ("change", "removed", "reason"),
+    [
+        (Path.exists, True, "was removed"),
+        (replace_by_link, False, "replaced by a link"),
+        (Path.rmdir, False, "is gone"),
+    ],
 )
-async def test_a_folder_that_is_no_longer_the_one_that_was_added_is_not_used(
-    project: Project, change: Callable[[Project], CommandTerms], reason: str
+def test_a_folder_that_is_no_longer_the_one_that_was_added_is_refused(
+    project: Project, change: Callable[[Path], object], *, removed: bool, reason: str
 ) -> None:
-    terms = change(project)
-    calls = {
-        "run_command": {"command": "ls"},
-        "read_file": {"path": "x"},
-        "write_file": {"path": "x", "content": "x"},
-        "list_files": {},
-    }
+    check_folder(project.folder, removed=False)
+    change(project.folder)
 
-    for tool, arguments in calls.items():
-        result = await project.offers(terms)[tool].run(arguments)
-        assert result.failed
-        assert reason in result.text
-    assert not (project.folder / "x").exists()
+    with pytest.raises(BackburnerError, match=reason):
+        check_folder(project.folder, removed=removed)
+
+
+@requirement("B-folder")
+def test_every_tool_that_works_in_the_folder_says_so(project: Project) -> None:
+    offers = project.offers()
+    private = project.offers(ALONE)
+
+    assert [name for name, offer in offers.items() if not offer.in_folder] == ["fetch_url"]
+    assert not any(offer.in_folder for offer in private.values())
 
 
 async def test_a_command_that_was_interrupted_in_a_folder_is_compared_there(

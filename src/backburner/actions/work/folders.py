@@ -11,10 +11,18 @@ from pathlib import PurePosixPath
 
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Use, Uses, WorkFolder
-from backburner.core.errors import BadRequest, Conflict, LimitReached, NotAllowed, NotFound
+from backburner.core.conversation import Conversation, Kind, Use, Uses, WorkFolder
+from backburner.core.errors import (
+    BackburnerError,
+    BadRequest,
+    Conflict,
+    LimitReached,
+    NotAllowed,
+    NotFound,
+)
 from backburner.core.ids import UserId
 from backburner.core.work import folders
+from backburner.core.work.folder_templates import fill_template
 from backburner.core.work.folders import MAX_FOLDERS, Folder
 from backburner.ports import FolderContent, Tx
 
@@ -53,7 +61,7 @@ async def add(deps: Deps, caller: Caller, path: str, *, read_only: bool) -> Fold
                 "With more than one account, folders are given by the operator.",
                 hint="Name them in the setting `folders`, such as /srv/{login}.",
             )
-        machine = deps.folders.machine
+        machine, machine_name = _place(deps)
         known = usable(tx, deps, caller.user)
         folders.check_overlap(content.path, known, machine)
         given = next((one for one in known if one.from_settings and one.path == content.path), None)
@@ -66,7 +74,7 @@ async def add(deps: Deps, caller: Caller, path: str, *, read_only: bool) -> Fold
             path=content.path,
             read_only=read_only,
             machine=machine,
-            machine_name=deps.folders.machine_name,
+            machine_name=machine_name,
             created_at=tx.now if earlier is None else earlier.created_at,
             instructions=content.instructions,
         )
@@ -114,21 +122,21 @@ async def accept(deps: Deps, user: UserId, path: str, *, digest: str) -> FolderS
 
 def usable(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
     """List the folders that a user may use now: added ones, and those of the settings."""
-    given = _given_by_settings(tx, deps, user)
-    stored = {(one.path, one.machine): one for one in tx.folders.list(user)}
-    added = [one for one in stored.values() if not one.from_settings]
-    return [*added, *(stored.get((one.path, one.machine), one) for one in given)]
+    return [folder for folder, refusal in _list_all(tx, deps, user) if refusal is None]
 
 
 def find(tx: Tx, deps: Deps, user: UserId, path: str) -> Folder:
     """Find a folder by its path, or by its name if only one has it."""
-    known = usable(tx, deps, user)
+    listed = _list_all(tx, deps, user)
     plain = str(PurePosixPath(path))
-    exact = [one for one in known if one.path == plain]
-    named = [one for one in known if PurePosixPath(one.path).name == path]
+    exact = [one for one in listed if one[0].path == plain]
+    named = [one for one in listed if PurePosixPath(one[0].path).name == path]
     if exact or len(named) == 1:
-        return (exact or named)[0]
-    paths = ", ".join(one.path for one in known)
+        folder, refusal = (exact or named)[0]
+        if refusal is not None:
+            raise refusal
+        return folder
+    paths = ", ".join(folder.path for folder, refusal in listed if refusal is None)
     hint = f"The folders are: {paths}." if paths else HOW_TO_ADD
     raise NotFound(f"There is no folder {path!r} that was added.", hint=hint)
 
@@ -139,7 +147,12 @@ def choose(
     """Choose the folder of new work: the named one, or that of its parent."""
     may_use = uses is None or Use.FOLDERS in uses
     if path is None:
-        return here.folder if here is not None and may_use else None
+        inherited = here.folder if here is not None and may_use else None
+        if inherited is None or here is None or here.kind is not Kind.DISCOVERY:
+            return inherited
+        # Discovery itself only reads in it; its user approves what it proposes.
+        added = find_for_work(tx, deps, user, inherited)
+        return inherited if added is None else added.for_work
     if not may_use:
         raise NotAllowed(
             "Work of this token may not use folders.", hint="Create one with `--with folders`."
@@ -152,8 +165,65 @@ def choose(
 
 
 def is_usable(tx: Tx, deps: Deps, user: UserId, folder: WorkFolder) -> bool:
+    return find_for_work(tx, deps, user, folder) is not None
+
+
+def find_for_work(tx: Tx, deps: Deps, user: UserId, place: WorkFolder) -> Folder | None:
+    """Find the folder of a conversation; None: its user may not use it any more."""
+    machine = deps.folders.bound_to(place.machine)
     known = usable(tx, deps, user)
-    return any((one.path, one.machine) == (folder.path, folder.machine) for one in known)
+    return next((one for one in known if (one.path, one.machine) == (place.path, machine)), None)
+
+
+def _list_all(tx: Tx, deps: Deps, user: UserId) -> Sequence[tuple[Folder, BackburnerError | None]]:
+    """List added folders and those of the settings, and why one of the latter is not usable."""
+    stored = _list_stored(tx, deps, user)
+    added = [one for one in stored.values() if not one.from_settings]
+    # Folders are added with SQLite only.
+    is_mixed = deps.folders.templates and deps.folders.may_be_added
+    by_all = tx.folders.added_by_all() if is_mixed else ()
+    others = [path for owner, path in by_all if owner != user]
+    given = [
+        stored.get((one.path, one.machine), one)
+        for one in _given_by_settings(tx, deps, user)
+        if not any(one.path == other.path for other in added)
+    ]
+    return [
+        *((folder, None) for folder in added),
+        *((folder, _refuse_given(deps, folder, added, others)) for folder in given),
+    ]
+
+
+def _list_stored(tx: Tx, deps: Deps, user: UserId) -> Mapping[tuple[str, str], Folder]:
+    """Return the stored folders by path and machine, one of each path if machines share them."""
+    found = dict[tuple[str, str], Folder]()
+    # Those that were stored as shared come first.
+    for one in tx.folders.list(user):
+        folder = replace(one, machine="", machine_name="") if deps.folders.is_shared else one
+        found.setdefault((folder.path, folder.machine), folder)
+    return found
+
+
+def _refuse_given(
+    deps: Deps, folder: Folder, added: Sequence[Folder], others: Sequence[str]
+) -> BackburnerError | None:
+    """Return why the settings may not give a folder to this account; None: they may.
+
+    Templates are checked at the start. What is here now may have come later.
+    """
+    try:
+        folders.check_place(folder.path, deps.folders.forbidden)
+        folders.check_overlap(folder.path, added, folder.machine)
+    except BadRequest as error:
+        return NotAllowed(error.message, hint="Ask the operator to change the setting `folders`.")
+    except Conflict as error:
+        return error
+    if any(folders.overlap(folder.path, other) for other in others):
+        return Conflict(
+            f"{folder.path} meets a folder that another account has added.",
+            hint="Ask the operator to change the setting `folders`, or the other to remove theirs.",
+        )
+    return None
 
 
 def _given_by_settings(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
@@ -161,18 +231,28 @@ def _given_by_settings(tx: Tx, deps: Deps, user: UserId) -> Sequence[Folder]:
     login = tx.accounts.load(user).login if rules.templates else None
     if login is None:
         return ()
-    machine, name = ("", "") if rules.is_shared else (rules.machine, rules.machine_name)
+    try:
+        paths = [fill_template(template, login) for template in rules.templates]
+    except BadRequest:
+        return ()
+    machine, machine_name = _place(deps)
     return [
         Folder(
-            path=template.replace("{login}", login),
+            path=path,
             read_only=False,
             machine=machine,
-            machine_name=name,
+            machine_name=machine_name,
             created_at=datetime.fromtimestamp(0, tx.now.tzinfo),
             from_settings=True,
         )
-        for template in rules.templates
+        for path in paths
     ]
+
+
+def _place(deps: Deps) -> tuple[str, str]:
+    """Return the machine of a new folder and its name."""
+    rules = deps.folders
+    return ("", "") if rules.is_shared else (rules.machine, rules.machine_name)
 
 
 async def _look_at(deps: Deps, folder: Folder) -> FolderState:

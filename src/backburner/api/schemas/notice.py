@@ -11,7 +11,7 @@ from backburner.api.http.pages import MAX_PAGE_SIZE
 from backburner.api.schemas.base import RequestBody, example
 from backburner.core.errors import BadRequest
 from backburner.core.notice import NoticeKind, find_address
-from backburner.ports import NoticeRow
+from backburner.ports import DeliveryState, NoticeRow
 
 
 class SeenNoticesBody(RequestBody):
@@ -35,6 +35,26 @@ class SeenCountOut(BaseModel):
     seen: int = Field(description="How many of them were unseen before.")
 
 
+class DeliveryOut(BaseModel):
+    model_config = example(
+        channel="mail",
+        target="ada@example.org",
+        state="waiting",
+        attempts=2,
+        error="The mail server is busy.",
+        next_try_at="2026-11-16T12:05:00Z",
+    )
+
+    channel: str
+    target: str = Field(description="Whom or what it is sent to on the channel.")
+    state: DeliveryState = Field(
+        description="`waiting` for the next try, `sending` just now, `sent`, or `failed` for good."
+    )
+    attempts: int
+    error: str | None = Field(description="Why the last attempt failed.")
+    next_try_at: datetime | None = Field(description="While it waits.")
+
+
 class NoticeOut(BaseModel):
     model_config = example(
         id="n_0123456789abcdefghjkmnpqrs",
@@ -49,6 +69,7 @@ class NoticeOut(BaseModel):
         address="/c/c_0123456789abcdefghjkmnpqrs",
         created_at="2026-11-16T12:00:00Z",
         seen_at=None,
+        deliveries=[],
     )
 
     id: str
@@ -63,6 +84,9 @@ class NoticeOut(BaseModel):
     address: str = Field(description="The page to open for it, on this server.")
     created_at: datetime
     seen_at: datetime | None
+    deliveries: Sequence[DeliveryOut] = Field(
+        description="One for each place outside that it is sent to."
+    )
 
     @classmethod
     def of(cls, notice: NoticeRow) -> Self:

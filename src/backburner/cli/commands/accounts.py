@@ -252,7 +252,7 @@ def token() -> None:
 @click.option(
     "--with",
     "uses",
-    type=click.Choice(["memories", "sign-ins"]),
+    type=click.Choice(["memories", "folders", "sign-ins"]),
     multiple=True,
     help="What of yours may be used by work that this token hands out. [default: nothing]",
 )

@@ -11,6 +11,7 @@ from backburner.cli.findings import as_json as findings_as_json
 from backburner.cli.machine_checks import (
     check_data_folder,
     check_files,
+    check_folders,
     check_memory,
     check_python,
     check_server,
@@ -49,6 +50,7 @@ def doctor(*, offline: bool, as_json: bool, **options: str | None) -> int:
 def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     yield check_data_folder(settings.data)
     yield from check_files(settings)
+    yield from check_folders(settings)
     yield from check_database(settings)
     yield from asyncio.run(check_models(settings, offline=offline))
     if settings.commands == "confined":

@@ -21,8 +21,8 @@ INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 #: Of each such file; the rest is left out.
 MAX_INSTRUCTION_CHARS = 24_000
 
-#: Folders of the system, and all below them.
-_SYSTEM = frozenset(
+#: Folders of the system; those below them are too.
+SYSTEM_FOLDERS = frozenset(
     "bin boot dev etc lib lib32 lib64 libx32 proc root run sbin snap sys usr System Library".split()
 )
 
@@ -70,6 +70,10 @@ def lies_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
+def overlap(path: str, other: str) -> bool:
+    return lies_in(path, other) or lies_in(other, path)
+
+
 def check_place(path: str, forbidden: ForbiddenPlaces) -> None:
     """Refuse a folder that is too much, or that commands must never see. `path` has no links."""
     check_text("The folder", path, limit=MAX_PATH_CHARS)
@@ -88,7 +92,7 @@ def check_place(path: str, forbidden: ForbiddenPlaces) -> None:
             f"{path} is where programs keep their settings and sign-ins.",
             hint="Add the folder of a project.",
         )
-    if own_home is None and first in _SYSTEM:
+    if own_home is None and first in SYSTEM_FOLDERS:
         raise BadRequest(
             f"{path} is a folder of the system.", hint="Add the folder of one project."
         )
@@ -105,7 +109,8 @@ def check_place(path: str, forbidden: ForbiddenPlaces) -> None:
 def check_overlap(path: str, others: Iterable[Folder], machine: str) -> None:
     """Refuse a folder in another one of the same machine, or around it."""
     for other in others:
-        if other.machine not in ("", machine) or other.path == path:
+        is_elsewhere = bool(machine and other.machine) and other.machine != machine
+        if is_elsewhere or other.path == path:
             continue
         if lies_in(path, other.path):
             raise Conflict(

@@ -39,6 +39,8 @@ WRITING = {
     "NotebookEdit": "notebook_path",
     "Write": "file_path",
 }
+#: These reach the network, and no files.
+REACHING = frozenset({"WebFetch", "WebSearch"})
 NARROWINGS = {"Bash": GrantMatch.COMMAND, "WebFetch": GrantMatch.HOST}
 #: A call may wait for as long as the gate does.
 HOOK_TIMEOUT_SECONDS = 24 * 3600.0
@@ -150,6 +152,7 @@ def _offer(name: str, run: Any, *, is_guarded: bool) -> Offer:
         description="",
         parameters={},
         read_only=read_only,
+        in_folder=name not in REACHING,
         run=run,
     )
 

@@ -13,7 +13,7 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.ids import UserId
 from backburner.engine.claude import options, sessions
 from backburner.engine.claude.homes import ProgramFolder, ProgramHomes
-from backburner.engine.claude.program import Program, start_program, write_launcher
+from backburner.engine.claude.program import FolderIdentity, Program, start_program, write_launcher
 from backburner.engine.claude.relay import Line, Relay
 from backburner.engine.claude.tools import digest
 from backburner.engine.claude.warm_programs import WarmPrograms
@@ -65,7 +65,11 @@ class ClaudeEngine:
         return ProgramHomes(self._base)
 
     async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
-        program = self._warm.take(request, digest(request.tools)) or await self._start(request)
+        place = await _identify_folder(request)
+        program = self._warm.take(request, digest(request.tools), place)
+        if program is None:
+            program = await self._start(request)
+            program.place = place
         self.active_programs += 1
         try:
             async with aclosing(program.turn(request.prompt, request.tools, gate)) as events:
@@ -137,6 +141,7 @@ class ClaudeEngine:
             keep=options.variable_names(prepared, line),
             writable=(folder.home,) if is_read_only else (folder.home, workspace),
             readable=(workspace,),
+            direct=() if own is None else (workspace,),
             limit_report=folder.limit_report,
         )
         write_launcher(folder)
@@ -146,3 +151,16 @@ class ClaudeEngine:
         self._relay.close_line(program.line)
         await program.close()
         await asyncio.to_thread(self._homes.remove, program.folder)
+
+
+async def _identify_folder(request: TurnRequest) -> FolderIdentity | None:
+    folder = request.conversation.folder
+    if folder is None:
+        return None
+    try:
+        found = await asyncio.to_thread(Path(folder.path).lstat)
+    except OSError:
+        inode = None
+    else:
+        inode = found.st_dev, found.st_ino
+    return FolderIdentity(folder=folder, added_at=request.folder_added_at, inode=inode)

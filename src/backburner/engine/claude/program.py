@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from claude_agent_sdk import (
@@ -16,6 +17,7 @@ from claude_agent_sdk import (
     SystemMessage,
 )
 
+from backburner.core.conversation import WorkFolder
 from backburner.core.errors import EngineFailed
 from backburner.engine.claude import failures, options
 from backburner.engine.claude.builtins import Hooks
@@ -25,6 +27,16 @@ from backburner.engine.claude.sessions import TranscriptMirror
 from backburner.engine.claude.tools import TurnTools, digest, expose
 from backburner.engine.endings import explain_nothing, note_for
 from backburner.ports import EngineEvent, Gate, Offer, SessionEntries, TextDelta, TurnEnded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderIdentity:
+    """A folder of the user as it was when a program started in it, whatever is at its path now."""
+
+    folder: WorkFolder
+    added_at: datetime | None
+    #: Device and number, by which the kernel knows it; None: it is not there.
+    inode: tuple[int, int] | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +52,8 @@ class Program:
     session: str
     #: It was started with a stored session.
     resumed: bool
+    #: The folder of the user that it was started in; None: the private workspace.
+    place: FolderIdentity | None = None
     #: The entries of its session.
     memory: list[str] = field(default_factory=list)
     #: Its last turn ended normally, so it can be given another.

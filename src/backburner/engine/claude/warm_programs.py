@@ -1,6 +1,7 @@
 """Warm programs: kept for a while after a reply, so that the next reply of the chat starts at once.
 
-Never more than a few, and none whose memory differs from that of its chat.
+Never more than a few, and none whose memory differs from that of its chat, or whose folder was
+removed, even if it was added again.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from backburner.core.ids import ConversationId
-from backburner.engine.claude.program import Program
+from backburner.engine.claude.program import FolderIdentity, Program
 from backburner.ports import TurnRequest
 
 
@@ -28,13 +29,15 @@ class WarmPrograms:
     _kept: dict[ConversationId, _WarmProgram] = field(default_factory=dict)
     _ending: set["asyncio.Task[None]"] = field(default_factory=set)
 
-    def take(self, request: TurnRequest, tools: str) -> Program | None:
-        """Take the program of a chat, if its memory and tools are still those of the chat."""
+    def take(
+        self, request: TurnRequest, tools: str, place: FolderIdentity | None
+    ) -> Program | None:
+        """Take the program of a chat, if its memory, tools and folder are still those of it."""
         kept = self._kept.pop(request.conversation.id, None)
         if kept is None:
             return None
         kept.timer.cancel()
-        if _is_current(kept.program, request, tools):
+        if _is_current(kept.program, request, tools) and kept.program.place == place:
             return kept.program
         self._end_soon(kept.program)
         return None

@@ -43,6 +43,22 @@ _AWS_SETTINGS = frozenset(
     """.split()
 )
 _AWS_SECRETS = ("aws_secret_access_key", "aws_session_token")
+#: Each names a file or folder with sign-ins, or several with colons between them; without it, they
+#: are in hidden folders of the home folder.
+_PLACE_VARIABLES = (
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "CLAUDE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "DOCKER_CONFIG",
+    "GH_CONFIG_DIR",
+    "GNUPGHOME",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+    "NETRC",
+    "NPM_CONFIG_USERCONFIG",
+    "XDG_CONFIG_HOME",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +89,12 @@ class Owner:
 
     def settings(self, name: str) -> Path:
         return self.path("XDG_CONFIG_HOME", ".config") / name
+
+
+def find_sign_in_places(variables: Mapping[str, str]) -> Sequence[Path]:
+    """List the files and folders with sign-ins that an environment names."""
+    named = [part for name in _PLACE_VARIABLES for part in variables.get(name, "").split(":")]
+    return [Path(part) for part in named if Path(part).is_absolute()]
 
 
 def read_sign_in(program: str, owner: Owner) -> SignIn:

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, Text, bindparam, func, select, tuple_
+from sqlalchemy import BigInteger, Row, Select, Text, bindparam, func, select, tuple_
 
 from backburner.core.conversation import Message
 from backburner.core.ids import (
@@ -18,7 +20,15 @@ from backburner.core.ids import (
 )
 from backburner.core.notice import NoticeKind
 from backburner.core.run import Run
-from backburner.ports import GrantRow, NoticeRow, PageKey, QuestionRow, ToolCallRow
+from backburner.ports import (
+    DeliveryRow,
+    DeliveryState,
+    GrantRow,
+    NoticeRow,
+    PageKey,
+    QuestionRow,
+    ToolCallRow,
+)
 from backburner.store.accounts.users import ProfileQueries
 from backburner.store.mapping import load, to_message, to_question, to_run
 from backburner.store.queries.activity import ActivityQueries
@@ -29,6 +39,7 @@ from backburner.store.records.grants import GrantQueries, Grants
 from backburner.store.records.memories import MemoryQueries
 from backburner.store.tables import (
     conversations,
+    deliveries,
     is_open,
     is_unseen,
     messages,
@@ -112,6 +123,40 @@ _older_number = (
     .scalar_subquery()
 )
 notices_after = notices_page.where(notices.c.number < func.coalesce(_last_number, _older_number))
+_OF_DELIVERY = "notice_id number channel target state attempts not_before error".split()
+
+
+def with_deliveries(notices_listed: Select[Any]) -> Select[Any]:
+    """Add the deliveries of the notices on a page, a row for each, in the same statement.
+
+    No index has the notice of a delivery, so those of the conversations on the page are read once.
+    """
+    page = notices_listed.cte("page")
+    part = (
+        select(*(deliveries.c[name] for name in _OF_DELIVERY))
+        .where(
+            deliveries.c.user_id == _owner,
+            deliveries.c.conversation_id.in_(select(page.c.conversation_id)),
+            deliveries.c.notice_id.in_(select(page.c.id)),
+        )
+        .cte("part")
+        # Otherwise SQLite reads them again for each notice.
+        .prefix_with("MATERIALIZED")
+    )
+    parts = [column.label(f"part_{column.name}") for column in part.c]
+    return (
+        select(page, *parts)
+        .outerjoin(part, part.c.notice_id == page.c.id)
+        .order_by(page.c.number.desc(), part.c.number)
+    )
+
+
+#: By whether the page follows another one, and whether it has unseen notices only.
+_notices_listed = {
+    (follows, unseen): with_deliveries(page.where(is_unseen) if unseen else page)
+    for follows, page in ((False, notices_page), (True, notices_after))
+    for unseen in (False, True)
+}
 _select_conversation = select(conversations.c.id).where(
     conversations.c.user_id == _owner, conversations.c.id == _id
 )
@@ -176,12 +221,13 @@ class Browse(
         self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
         values: dict[str, Any] = {"owner": user, "limit": limit}
-        statement = notices_page
         if after is not None:
-            statement, values["id"] = notices_after, after[0]
-        if unseen:
-            statement = statement.where(is_unseen)
-        return [_to_notice_row(row) for row in self._execute(statement, values)]
+            values["id"] = after[0]
+        rows = self._execute(_notices_listed[after is not None, unseen], values)
+        return [
+            _to_notice_row(list(of_notice))
+            for _, of_notice in groupby(rows, key=attrgetter("number"))
+        ]
 
 
 def _to_question_row(row: Row[Any]) -> QuestionRow:
@@ -204,7 +250,9 @@ def _to_call_row(row: Row[Any]) -> ToolCallRow:
     )
 
 
-def _to_notice_row(row: Row[Any]) -> NoticeRow:
+def _to_notice_row(rows: Sequence[Row[Any]]) -> NoticeRow:
+    """Read a notice from its rows: one for each delivery, or one without any."""
+    row = rows[0]
     return NoticeRow(
         id=NoticeId(row.id),
         conversation_id=ConversationId(row.conversation_id),
@@ -217,4 +265,17 @@ def _to_notice_row(row: Row[Any]) -> NoticeRow:
         question_id=row.question_id and QuestionId(row.question_id),
         created_at=row.created_at,
         seen_at=row.seen_at,
+        deliveries=tuple(_to_delivery_row(part) for part in rows if part.part_number is not None),
+    )
+
+
+def _to_delivery_row(row: Row[Any]) -> DeliveryRow:
+    state = DeliveryState(row.part_state)
+    return DeliveryRow(
+        channel=row.part_channel,
+        target=row.part_target,
+        state=state,
+        attempts=row.part_attempts,
+        error=row.part_error,
+        next_try_at=row.part_not_before if state is DeliveryState.WAITING else None,
     )

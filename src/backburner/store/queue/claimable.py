@@ -226,6 +226,7 @@ def statements_for(claimer: Claimer) -> Statements:
         claimer.short_profiles,
         short_only=claimer.short_only,
         machine=claimer.machine,
+        shares_folders=claimer.shares_folders,
     )
 
 
@@ -236,6 +237,7 @@ def statements(
     *,
     short_only: bool = False,
     machine: str = "",
+    shares_folders: bool = False,
 ) -> Statements:
     """Build the statements for a worker on this machine, without free seats for some profiles.
 
@@ -246,7 +248,7 @@ def statements(
         has_seat = and_(has_seat, _is_short)
     elif short:
         has_seat = and_(has_seat, or_(_is_short, conversations.c.profile.not_in(short)))
-    can_use_folder = _can_use_folder(machine)
+    can_use_folder = _can_use_folder(machine, is_shared=shares_folders)
     is_served = and_(has_seat, can_use_folder)
     sources = _Sources(has_seat, can_use_folder)
     return Statements(
@@ -257,24 +259,28 @@ def statements(
     )
 
 
-def _can_use_folder(machine: str) -> ColumnElement[bool]:
+def _can_use_folder(machine: str, *, is_shared: bool) -> ColumnElement[bool]:
     """Whether its folder, if it has one, is on this machine, and no other run writes in it."""
     holder = conversations.alias("holder")
+    # Written out: claims are prepared once, and this never changes.
+    here = conversations.c.folder_machine == text(f"'{check_machine_id(machine)}'")
+    is_here = true() if is_shared else or_(conversations.c.folder_machine == text("''"), here)
+    # Where one machine calls it shared, it is the same on each, also if others do not say so.
+    is_same = or_(
+        holder.c.folder_machine == conversations.c.folder_machine,
+        holder.c.folder_machine == text("''"),
+        conversations.c.folder_machine == text("''"),
+    )
     is_in_use = exists().where(
         holder.c.user_id == conversations.c.user_id,
         holder.c.folder == conversations.c.folder,
-        holder.c.folder_machine == conversations.c.folder_machine,
+        true() if is_shared else is_same,
         holder.c.turn_run.is_not(None),
         ~holder.c.folder_read_only,
     )
-    # Written out: claims are prepared once, and this never changes.
-    is_here = conversations.c.folder_machine == text(f"'{check_machine_id(machine)}'")
     return or_(
         conversations.c.folder.is_(None),
-        and_(
-            or_(conversations.c.folder_machine == text("''"), is_here),
-            or_(conversations.c.folder_read_only, not_(is_in_use)),
-        ),
+        and_(is_here, or_(conversations.c.folder_read_only, not_(is_in_use))),
     )
 
 

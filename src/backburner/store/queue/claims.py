@@ -60,6 +60,8 @@ _take = (
         settled_until=bindparam("settled"),
     )
 )
+#: The index of folders in use holds, whatever machine was noted before they were shared.
+_take_in_shared_folder = _take.values(folder_machine="")
 _who_waits = claimable.any_person_first.with_only_columns(conversations.c.profile)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
 
@@ -436,7 +438,12 @@ class _Taker:
             "until": self.tx.tick + self.claimer.lease // MICROSECOND,
             "settled": conversation.settled_until,
         }
-        self.tx.write(_take, values)
+        folder = conversation.folder
+        if folder is not None and self.claimer.shares_folders:
+            conversation = replace(conversation, folder=replace(folder, machine=""))
+            self.tx.write(_take_in_shared_folder, values)
+        else:
+            self.tx.write(_take, values)
         if self.serves_user:
             self.tx.write(_serve_user, {"owner": conversation.user_id, "now": self.tx.now})
         turn = Turn(conversation.user_id, conversation.id, run.id, run.epoch, run.kind)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, bindparam, delete, select, text, update
+from sqlalchemy import Boolean, Row, Text, and_, bindparam, delete, or_, select, text, update
 
 from backburner.core.conversation import WorkFolder
 from backburner.core.errors import Conflict
@@ -16,18 +16,26 @@ from backburner.store.tables import conversations, folders, inbox, is_unserved
 
 _owner = bindparam("owner", type_=Text())
 _of_user = folders.c.user_id == _owner
+_where = bindparam("where", type_=Text())
+#: The same folder of each machine, if all machines share it.
 _this = and_(
-    _of_user, folders.c.path == bindparam("which"), folders.c.machine == bindparam("where")
+    _of_user,
+    folders.c.path == bindparam("which"),
+    or_(folders.c.machine == _where, _where == text("''")),
 )
 _list = select(folders).where(_of_user).order_by(folders.c.path, folders.c.machine)
-_find = select(folders).where(_this)
+_added_by_all = select(folders.c.user_id, folders.c.path).where(~folders.c.from_settings)
+_find = select(folders).where(_this).order_by(folders.c.machine)
+_used_otherwise = select(folders.c.path).where(
+    _this, folders.c.read_only != bindparam("read_only", type_=Boolean())
+)
 _remove = delete(folders).where(_this)
 _report = update(folders).where(_this).values(reported=bindparam("digest"))
 #: Discovery only reads, whatever others do.
 _of_folder = and_(
     conversations.c.user_id == _owner,
     conversations.c.folder == bindparam("which"),
-    conversations.c.folder_machine == bindparam("where"),
+    or_(conversations.c.folder_machine == _where, _where == text("''")),
     conversations.c.kind != text("'discovery'"),
 )
 _under_way = (
@@ -74,11 +82,18 @@ class Folders(Group):
         row = self._execute(_find, _key(user, path, machine)).first()
         return None if row is None else _to_folder(row)
 
+    def added_by_all(self) -> Sequence[tuple[UserId, str]]:
+        """Return the folders that users have added, so that nobody else is given one of them."""
+        return [(UserId(row.user_id), row.path) for row in self._execute(_added_by_all, {})]
+
     def put(self, user: UserId, folder: Folder) -> None:
-        """Add a folder, or replace it; another use is refused while runs work in it."""
+        """Add a folder, or replace it; another use is refused while runs work in it.
+
+        One that all machines share takes the place of the same one of each machine.
+        """
         key = _key(user, folder.path, folder.machine)
-        earlier = self.find(user, folder.path, folder.machine)
-        changes_use = earlier is not None and earlier.read_only != folder.read_only
+        use = {**key, "read_only": folder.read_only}
+        changes_use = self._exists(_used_otherwise, use)
         if changes_use and self._exists(_under_way, key):
             raise Conflict(
                 f"A run works in {folder.path}.", hint="Try again when it has ended, or cancel it."
@@ -94,9 +109,11 @@ class Folders(Group):
             "reported": folder.reported,
             "created_at": folder.created_at,
         }
+        if not folder.machine:
+            self.remove(user, folder.path, folder.machine)
         upsert(self.connection, folders, row)
         if changes_use:
-            self._execute(_change_users, {**key, "read_only": folder.read_only})
+            self._execute(_change_users, use)
 
     def remove(self, user: UserId, path: str, machine: str) -> None:
         self._execute(_remove, _key(user, path, machine))

@@ -73,6 +73,39 @@ def test_places_that_agents_must_not_see_are_refused_in_words(
 
 
 @requirement("B-folder")
+def test_a_folder_in_or_around_another_is_refused_in_words_that_name_it(
+    app: Path, call: Call
+) -> None:
+    (app / "src").mkdir()
+    link = app.parent.parent / "link"
+    link.symlink_to(app / "src")
+    call("folders", "add", str(app))
+
+    for path, shown in ((app / "src", app / "src"), (link, app / "src"), (app.parent, app.parent)):
+        for use in ((), ("--read-only",)):
+            refused = call("folders", "add", str(path), *use)
+            assert refused.code == 4
+            (line,) = refused.err
+            assert f"{shown} " in line
+            assert f"`backburner folders remove {app}`" in line
+    listed = json.loads("\n".join(call("folders", "list", "--json").out))
+    assert [one["path"] for one in listed] == [str(app)]
+
+
+def test_a_server_with_folders_in_which_accounts_can_meet_does_not_start(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKBURNER_FOLDERS", "/srv/{login},/srv/{login}-x")
+
+    ended = start("up", "--port", "0", "--data", tmp_path / "data").end()
+
+    assert ended.code == 2
+    (line,) = ended.err
+    assert "/srv/{login} and /srv/{login}-x, in which accounts can meet" in line
+    assert "/srv/work/{login}" in line
+
+
+@requirement("B-folder")
 def test_say_here_offers_to_add_the_current_folder_and_works_there(
     app: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,9 @@
 """What is to be told goes out once to every place it is for, whoever sends it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -11,7 +13,7 @@ from backburner.core.conversation import Conversation, Destination
 from backburner.core.ids import QuestionId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
-from backburner.ports import Delivery
+from backburner.ports import Delivery, DeliveryRow, DeliveryState, NoticeRow
 from backburner.store import tables
 from support.stage.make import NOON
 from support.stage.scene import LEASE, Scene
@@ -74,6 +76,44 @@ def a_notice_is_listed_with_its_work_its_message_and_its_options(scene: Scene) -
     assert (first.conversation_id, first.title) == (task.id, task.title)
     assert (first.message, first.options) == ("There are two.", ("left", "right"))
     assert (newest.title, newest.message, newest.options) == ("Told", None, ())
+
+
+def a_notice_is_listed_with_the_state_of_each_of_its_deliveries(scene: Scene) -> None:
+    places = [Destination("discord", str(number)) for number in range(4)]
+    task = scene.task(reports_to=tuple(places))
+    silent = scene.task()
+    _tell(scene, task, "One.")
+    _tell(scene, silent, "Two.")
+    parts = {part.target: part for part in (_take(scene) for _ in range(3))}
+    again_at = NOON + timedelta(minutes=7)
+    (sent, later, failed) = (parts[target] for target in ("0", "1", "2"))
+    _sent(scene, sent)
+    scene.run(lambda tx: tx.deliveries.mark_failed(later, "busy", again_at=again_at))
+    scene.run(lambda tx: tx.deliveries.mark_failed(failed, "no such place", again_at=None))
+
+    def listed(limit: int) -> Sequence[NoticeRow]:
+        return scene.run(lambda tx: tx.browse.notices(task.user_id, None, unseen=True, limit=limit))
+
+    newest, first = listed(9)
+    assert newest.deliveries == ()
+    assert first.deliveries == (
+        _row("0", DeliveryState.SENT, attempts=1),
+        _row("1", DeliveryState.WAITING, attempts=1, error="busy", next_try_at=again_at),
+        _row("2", DeliveryState.FAILED, attempts=1, error="no such place"),
+        _row("3", DeliveryState.WAITING, attempts=0, next_try_at=NOON),
+    )
+    # A page has as many notices as it should, however many places they went to.
+    _tell(scene, task, "Three.", cause="another")
+    assert [notice.text for notice in listed(2)] == ["Three.", "Two."]
+    after = (listed(1)[0].id,)
+    (two, one) = scene.run(lambda tx: tx.browse.notices(task.user_id, after, unseen=False, limit=2))
+    assert (two.text, one.deliveries) == ("Two.", first.deliveries)
+    assert _take(scene).target == "3"
+    assert listed(9)[2].deliveries[3] == _row("3", DeliveryState.SENDING, attempts=1)
+
+
+def _row(target: str, state: DeliveryState, **more: Any) -> DeliveryRow:
+    return DeliveryRow(channel="discord", target=target, state=state, **more)
 
 
 def a_part_whose_sender_fell_silent_is_sent_by_another(scene: Scene) -> None:

@@ -21,13 +21,15 @@ ADDED = Folder(
 )
 
 
-def _claim_work(scene: Scene, machine: str = HERE) -> Claim | None:
-    claimer = replace(CLAIMER, machine=machine)
+def _claim_work(scene: Scene, machine: str = HERE, *, shares_folders: bool = False) -> Claim | None:
+    claimer = replace(CLAIMER, machine=machine, shares_folders=shares_folders)
     return scene.run(lambda tx: tx.queue.claim_work(claimer))
 
 
-def _claim_reply(scene: Scene, machine: str = HERE) -> Claim | None:
-    claimer = replace(CLAIMER, machine=machine)
+def _claim_reply(
+    scene: Scene, machine: str = HERE, *, shares_folders: bool = False
+) -> Claim | None:
+    claimer = replace(CLAIMER, machine=machine, shares_folders=shares_folders)
     return scene.run(lambda tx: tx.queue.claim_reply(claimer))
 
 
@@ -48,6 +50,16 @@ def a_folder_is_found_as_it_was_added_and_only_by_its_owner(scene: Scene) -> Non
     assert scene.run(lambda tx: tx.folders.find(USER, APP.path, ELSEWHERE)) is None
     assert scene.run(lambda tx: tx.folders.list(MATE)) == []
     assert scene.run(lambda tx: tx.folders.find(MATE, APP.path, HERE)) is None
+
+
+def added_folders_are_known_to_all_and_those_of_the_settings_are_not(scene: Scene) -> None:
+    scene.user(), scene.user(MATE)
+    scene.run(lambda tx: tx.folders.put(USER, ADDED))
+    scene.run(lambda tx: tx.folders.put(MATE, replace(ADDED, path="/srv/other")))
+    scene.run(lambda tx: tx.folders.put(MATE, replace(ADDED, path="/srv/m", from_settings=True)))
+
+    known = scene.run(lambda tx: tx.folders.added_by_all())
+    assert sorted(known) == sorted([(USER, APP.path), (MATE, "/srv/other")])
 
 
 def a_folder_is_replaced_reported_and_removed(scene: Scene) -> None:
@@ -129,3 +141,67 @@ def work_in_a_folder_is_left_to_its_machine(scene: Scene) -> None:
     assert reply is not None
     assert (elsewhere.conversation.id, here.conversation.id) == (shared.id, bound.id)
     assert reply.conversation.id == chat.id
+
+
+def a_folder_that_all_machines_share_is_one_folder_whatever_machine_it_was_first_used_on(
+    scene: Scene,
+) -> None:
+    places = [replace(APP, machine=machine) for machine in (HERE, ELSEWHERE, "")]
+    waiting = [scene.task(folder=place).id for place in places]
+    chat = _chat_in(scene, replace(APP, machine=ELSEWHERE))
+    for machine in (HERE, ELSEWHERE, HERE):
+        claim = _claim_work(scene, machine, shares_folders=True)
+        assert claim is not None
+        waiting.remove(claim.conversation.id)
+        assert claim.conversation.folder == scene.load(claim.conversation).folder
+        assert claim.conversation.folder == replace(APP, machine="")
+        scene.say(chat)
+        for other in (HERE, ELSEWHERE):
+            assert _claim_work(scene, other, shares_folders=True) is None
+            assert _claim_reply(scene, other, shares_folders=True) is None
+        scene.finish(claim)
+        reply = _claim_reply(scene, shares_folders=True)
+        assert reply is not None
+        scene.finish(reply, "Well.", served=scene.items(reply))
+    assert waiting == []
+
+
+def a_folder_in_use_is_in_use_also_where_machines_do_not_agree_that_they_share_it(
+    scene: Scene,
+) -> None:
+    shared, bound = scene.task(folder=replace(APP, machine="")), scene.task(folder=APP)
+    claim = _claim_work(scene, ELSEWHERE, shares_folders=True)
+    assert claim is not None
+    assert claim.conversation.id == shared.id
+    assert _claim_work(scene) is None
+
+    scene.finish(claim)
+    claim = _claim_work(scene)
+    assert claim is not None
+    assert claim.conversation.folder == scene.load(bound).folder == APP
+    scene.task(folder=replace(APP, machine=""))
+    assert _claim_work(scene) is None
+    assert _claim_work(scene, ELSEWHERE, shares_folders=True) is None
+
+
+def a_shared_folder_takes_the_place_of_the_same_one_of_each_machine(scene: Scene) -> None:
+    scene.user()
+    tasks = [scene.task(folder=replace(APP, machine=machine)) for machine in (HERE, ELSEWHERE)]
+    first = replace(ADDED, read_only=True)
+    scene.run(lambda tx: tx.folders.put(USER, first))
+    scene.run(lambda tx: tx.folders.put(USER, replace(ADDED, machine=ELSEWHERE)))
+    assert scene.run(lambda tx: tx.folders.find(USER, APP.path, "")) == first
+    shared = replace(ADDED, machine="", machine_name="", read_only=True)
+
+    scene.run(lambda tx: tx.folders.put(USER, shared))
+    assert scene.run(lambda tx: tx.folders.list(USER)) == [shared]
+    assert [scene.load(task).folder for task in tasks] == [
+        replace(APP, machine=machine, read_only=True) for machine in (HERE, ELSEWHERE)
+    ]
+    scene.run(lambda tx: tx.folders.mark_reported(USER, replace(APP, machine=""), "digest"))
+    (listed,) = scene.run(lambda tx: tx.folders.list(USER))
+    assert listed.reported == "digest"
+
+    scene.run(lambda tx: tx.folders.put(USER, ADDED))
+    scene.run(lambda tx: tx.folders.remove(USER, APP.path, ""))
+    assert scene.run(lambda tx: tx.folders.list(USER)) == []
