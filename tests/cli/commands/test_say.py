@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from support.programs.cli_server import Running
 from support.programs.programs import Ended, Start
-from support.requirements import requirement
 from support.servers.losing import losing
 from support.stage import make
 
@@ -94,18 +93,10 @@ def question(running: Running, ask: Callable[..., Any]) -> tuple[str, str]:
     return chat_id, asked.id
 
 
-@requirement("A-needs-input")
-def test_a_reply_is_followed_by_the_question_that_waits_and_how_to_answer_it(
-    talk: Call, ask: Callable[..., Any], question: tuple[str, str]
+def test_an_answer_to_a_reply_says_where_the_reply_continues(
+    talk: Call, question: tuple[str, str]
 ) -> None:
     chat_id, question_id = question
-    said = talk("say", "--in", chat_id, "What do you mean?")
-
-    assert said.out[-4:-1] == ["Which one?", "  1  the first", "  2  the second"]
-    assert f" answer {question_id[:12]} TEXT`; TEXT is the first or the second." in said.out[-1]
-    assert said.err == [f"[in {chat_id[:12]}]"]
-    assert ask("say", "--in", chat_id, "And now?").keys() >= {"conversation_id", "messages"}
-
     answered = talk("answer", question_id[:12], "2")
     assert answered.out[0].startswith("Answered: the second. The reply continues: `")
     assert answered.out[0].endswith(f" conversations {chat_id[:12]}`.")

@@ -103,7 +103,7 @@ def test_tool_calls_and_questions_are_shown(watch: Callable[..., Program], ask: 
     assert sum(line.startswith("All right.") for line in shown) == 1
     assert shown.index("Shall I go on?") < shown.index("ended (background): success")
     assert shown[-1].startswith("asks: Shall I go on? (answer with `")
-    assert shown[-1].endswith(" TEXT`; TEXT is yes or no)")
+    assert shown[-1].endswith(" yes` (or no))")
 
 
 def test_what_runs_already_is_shown_first(

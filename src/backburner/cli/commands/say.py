@@ -12,7 +12,7 @@ from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.work.new_conversation import new_conversation
 from backburner.cli.current_folder import choose_current_folder, folder_option
-from backburner.cli.live.question_text import how_to_answer, show_question
+from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import print_json, print_result, printable, short_id
 from backburner.cli.server_options import json_option, with_server
@@ -89,8 +89,6 @@ def say(
             _print_end(result, conversation_id, as_json=as_json)
             return
         reply, end = _follow_reply(server, conversation_id, body, echo=not as_json)
-    if not as_json:
-        _print_questions(server, conversation_id)
     _print_end({"conversation_id": conversation_id, **end}, conversation_id, as_json=as_json)
     if reply.failed:
         raise BackburnerError(end.get("detail", "The reply failed."))
@@ -110,14 +108,6 @@ def _follow_reply(
             hint=f"Read it with `backburner conversations {short}`, or stop it with"
             f" `backburner stop {short}`.",
         ) from None
-
-
-def _print_questions(server: Server, conversation_id: str) -> None:
-    """Print what waits for an answer: a reply may end with a question and nothing else."""
-    for question in server.get(f"/api/conversations/{conversation_id}")["questions"]:
-        click.echo(show_question(question))
-        if how := how_to_answer(question):
-            click.echo(f"{how[0].upper()}{how[1:]}.")
 
 
 @click.command("stop")
@@ -205,17 +195,11 @@ class Reply:
                 self._print(f"{text}\n")
         for question in data.get("questions", ()):
             if not any(question["prompt"] in text for text in texts):
-                self._print(_describe_question(question))
+                how = how_to_answer(question)
+                self._print(f"{question['prompt']}\n{how[0].upper()}{how[1:]}.\n")
         if name == "later":
             self._print(f"{name_commands(data['detail'])}\n")
 
     def _print(self, text: str) -> None:
         if self._echo:
             click.echo(printable(text), nl=False)
-
-
-def _describe_question(question: Any) -> str:
-    first, *others = question["options"] or ["..."]
-    answer = name_commands(f"`backburner answer {short_id(question['id'])}")
-    also = f" (or {', '.join(others)})" if others else ""
-    return f"{question['prompt']}\nAnswer with {answer} {first}`{also}.\n"

@@ -227,8 +227,8 @@ class LiveView:
         for question in self._open_questions():
             if question["id"] not in self._questions:
                 self._questions.add(question["id"])
-                how = f" ({how})" if (how := how_to_answer(question)) else ""
-                self._line(question["conversation_id"], f"asks: {question['prompt']}{how}")
+                asked = f"asks: {question['prompt']} ({how_to_answer(question)})"
+                self._line(question["conversation_id"], asked)
 
     def _open_questions(self) -> Iterator[Any]:
         for question in self._server.items("/api/questions"):

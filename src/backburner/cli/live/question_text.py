@@ -4,7 +4,7 @@ from typing import Any
 
 from backburner.cli.command_name import name_commands
 from backburner.cli.output import printable, short_id
-from backburner.core.question import Purpose, QuestionType
+from backburner.core.question import QuestionType
 
 
 def list_options(question: Any) -> list[str]:
@@ -21,10 +21,8 @@ def show_question(question: Any) -> str:
 
 
 def how_to_answer(question: Any) -> str:
-    """Name the command that answers a question; empty if its prompt does."""
-    if question["purpose"] == Purpose.PROPOSAL:
-        return ""
-    command = name_commands(f"answer with `backburner answer {short_id(question['id'])} TEXT`")
-    *others, last = question["options"] or [""]
-    choice = f"{', '.join(others)} or {last}" if others else last
-    return f"{command}; TEXT is {printable(choice)}" if choice else command
+    """Name the command that answers a question, with its first option and the others."""
+    first, *others = question["options"] or ["..."]
+    command = name_commands(f"`backburner answer {short_id(question['id'])}")
+    also = f" (or {', '.join(others)})" if others else ""
+    return printable(f"answer with {command} {first}`{also}")
