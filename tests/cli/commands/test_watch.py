@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from support.programs.cli_server import Running
-from support.programs.programs import Ended, starter
+from support.programs.programs import PATIENCE, Ended, starter
 from support.programs.programs import Running as Program
 from support.requirements import requirement
 
-from backburner.cli.client import Server
+from backburner.cli.client import NotSignedIn, Server
+from backburner.cli.live.event_reader import EventReader
 from backburner.cli.live.live_view import LiveView
 from backburner.core import transitions
 from backburner.core.ids import new_call_id, new_message_id
@@ -212,6 +213,43 @@ def test_a_server_that_goes_away_is_said_once_and_it_continues_when_it_is_back(
         assert program.read_line() == "Connected again."
         lines = lines_until(program, "ended (reply)")
     assert "[missed] you: missed" in lines
+
+
+def test_a_credential_that_a_restart_replaces_is_read_again(running: Running) -> None:
+    tokens = iter(["bb_replaced", running.token])
+    reader = EventReader(lambda: Server(running.address, next(tokens)), retry_seconds=0.01)
+    events = [reader.next(PATIENCE) for _ in range(3)]
+    reader.close()
+
+    assert [event and event[0] for event in events] == ["lost", "connected", "hello"]
+
+
+def test_a_credential_that_stays_refused_ends_the_view(running: Running) -> None:
+    reader = EventReader(lambda: Server(running.address, "bb_revoked"), retry_seconds=0.01)
+    first = reader.next(PATIENCE)
+    with pytest.raises(NotSignedIn):
+        reader.next(PATIENCE)
+    reader.close()
+
+    assert first is not None
+    assert first[0] == "lost"
+
+
+def test_the_view_waits_for_a_credential_that_works(
+    running: Running, ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = [running.token]
+    view = LiveView(lambda: Server(running.address, token[0]), None)
+    view.begin()
+    token[0] = "bb_replaced"
+    view.show("connected", "")
+    chat_id = ask("say", "Hello there.")["conversation_id"]
+    view.show("change", {"kind": "message", "conversation": chat_id})
+    capsys.readouterr()
+    token[0] = running.token
+    view.show("connected", "")
+
+    assert "[Hello there.] you: Hello there." in capsys.readouterr().out.splitlines()
 
 
 def test_a_draft_is_shown_once_whatever_stands_between_its_parts(

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from backburner.cli.client import PAGE_SIZE, NoServer
+from backburner.cli.client import PAGE_SIZE, NoServer, NotSignedIn
 from backburner.cli.live.event_reader import CONNECTED, LOST
 from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.output import printable, short_id, truncate
@@ -88,8 +88,6 @@ class LiveView:
             self._line(None, f"{data} Waiting for the server.")
         elif name == CONNECTED:
             self._line(None, "Connected again.")
-            # A server that was restarted may have another address.
-            self._server = self._find_server()
             self._left |= dict.fromkeys([("run", None)])
             self._catch_up()
         elif name == "reset":
@@ -112,12 +110,14 @@ class LiveView:
         return conversation_id is not None and self._conversation_id in (None, conversation_id)
 
     def _catch_up(self) -> None:
-        """Show what has changed; if the server is away, later."""
+        """Show what has changed; if the server is away or lets nobody in yet, later."""
         try:
+            # A server that was restarted may have another address and another credential.
+            self._server = self._find_server()
             for kind, conversation_id in list(self._left):
                 self._show_change(kind, conversation_id)
                 del self._left[kind, conversation_id]
-        except (NoServer, MachineFailed):
+        except (NoServer, MachineFailed, NotSignedIn):
             pass
 
     def _show_change(self, kind: str, conversation_id: str | None) -> None:
@@ -257,7 +257,7 @@ class LiveView:
         if conversation_id not in self._titles:
             try:
                 found = self._server.get(f"/api/conversations/{conversation_id}")
-            except (NotFound, NoServer, MachineFailed):
+            except (NotFound, NoServer, NotSignedIn, MachineFailed):
                 return short_id(conversation_id)
             self._titles[conversation_id] = found["title"]
         title = truncate(self._titles[conversation_id], MAX_TITLE_CHARS)
