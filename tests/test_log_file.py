@@ -96,11 +96,17 @@ def test_a_disk_that_is_full_stops_nothing_and_later_lines_are_written(tmp_path:
     assert (tmp_path / "server.log").read_text().endswith("There is room again.\n")
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
+def test_without_a_file_stderr_has_every_line_and_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "log").write_text("in the way")
-    log.set_up(level="info", style="text")
+    log.set_up(level="info", style="text", shown_level="warning")
 
     log.open_file(tmp_path / "log", "server")
     structlog.get_logger("test").info("run.started")
 
     assert (tmp_path / "log").read_text() == "in the way"
+    failed, started = capsys.readouterr().err.splitlines()
+    assert "log.file_failed" in failed
+    assert str(tmp_path / "log") in failed
+    assert "run.started" in started

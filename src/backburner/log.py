@@ -80,6 +80,9 @@ class _LogFile:
     """The handler of the log file, and the thread that writes it."""
 
     formatter: logging.Formatter
+    #: The handler on stderr, and the level that it gets if there is no file.
+    shown: logging.Handler
+    level: str
     handler: logging.Handler | None = None
     listener: QueueListener | None = None
 
@@ -116,7 +119,7 @@ def set_up(
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel((shown_level or level).upper())
     handler.setFormatter(_formatter(style, shared, colors=os.isatty(2)))
-    _file = _LogFile(_formatter(style, shared, colors=False))
+    _file = _LogFile(_formatter(style, shared, colors=False), handler, level.upper())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(capture=True)
     # A line that cannot be formatted would be printed to stderr with all its arguments.
@@ -127,13 +130,17 @@ def set_up(
 def open_file(folder: Path, name: str) -> None:
     """Write the log to a file as well; a thread does it, so that a slow disk delays nothing.
 
-    A file that cannot be written is given up silently: stderr has the same lines.
+    If it cannot be written, stderr has all lines.
     """
     if _file is None or _file.handler is not None:
         return
     try:
         file = RotatingLogFile(folder, name)
-    except OSError:
+    except OSError as error:
+        _file.shown.setLevel(_file.level)
+        structlog.get_logger(__name__).warning(
+            "log.file_failed", folder=str(folder), error=error.strerror
+        )
         return
     file.setFormatter(_file.formatter)
     pending = queue.Queue[Any](MAX_PENDING_LINES)

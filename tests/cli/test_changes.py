@@ -70,6 +70,8 @@ def test_a_task_is_edited_and_deleted(talk: Call, ask: Ask) -> None:
     assert (changed["tools"], changed["prompt"]) == (["read_file"], "Make tea.")
     assert ask("tasks", "edit", "coffee", "--all-tools")["tools"] is None
     assert ask("tasks", "edit", "coffee", "--max-runs", "5")["max_runs"] == 5
+    lasting = ask("tasks", "edit", "coffee", "--on-repeated-failure", "notify")
+    assert (lasting["on_repeated_failure"], lasting["max_runs"]) == ("notify", 5)
 
     assert "Nothing to change" in talk("tasks", "edit", "coffee").err[0]
     assert talk("tasks", "edit", "coffee", "--max-runs", "few").code == 2

@@ -8,6 +8,7 @@ import pytest
 from support.programs.programs import Ended, Start
 
 from backburner import __version__, log
+from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.cli.main import COMMANDS, LazyGroup, backburner, fail
 from backburner.cli.server_main import bugs_reported
 from backburner.core.errors import BackburnerError, Conflict
@@ -90,6 +91,63 @@ def test_a_mistyped_command_is_one_line(call: Callable[..., Ended], arguments: l
 
     assert ended.code == 2
     assert len(ended.err) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["task"], "No such command 'task'. (Did you mean one of: 'status', 'tasks'?) Run `"),
+        (["memorys"], "No such command 'memorys'. Did you mean 'memories'? Run `backburner"),
+        (["tasks", "ad"], "No such command 'ad'. Did you mean 'add'? Run `backburner tasks "),
+        (["completion"], "Missing argument 'SHELL'. Choose from: bash, zsh, fish. Run `"),
+        (["conversations", "--status", "odd"], "Invalid value for '--status': 'odd' is not "),
+        (["conversations", "--kind", "odd"], "Invalid value for '--kind': 'odd' is not one of"),
+        (["jobs", "--status", "odd"], "Invalid value for '--status': 'odd' is not one of"),
+        (["away", "--since", "soon"], "Invalid value for '--since': 'soon' is not a time. Use"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_that_says_what_is_right(
+    call: Callable[..., Ended],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    expected: str,
+) -> None:
+    monkeypatch.setenv(COMMAND_VARIABLE, "backburner")
+    ended = call(*arguments)
+
+    assert ended.code == 2
+    (line,) = ended.err
+    assert line.startswith(expected)
+
+
+def test_a_group_without_a_command_prints_its_help_if_it_lists_nothing(
+    call: Callable[..., Ended], talk: Callable[..., Ended]
+) -> None:
+    groups = [path for path, one in walk(backburner, "") if path and isinstance(one, click.Group)]
+    listing = {"conversations", "tasks", "jobs", "models", "memories", "grants", "folders"}
+    for path in groups:
+        bare = talk(path)
+        assert (bare.code, bare.err) == (0, []), path
+        is_help = any(line.startswith("Usage: ") for line in bare.out)
+        assert is_help is (path not in {*listing, "sessions"}), path
+        assert call(path, "-h").out == call(path, "--help").out
+
+
+def test_help_fits_80_columns_and_no_summary_of_a_command_is_cut() -> None:
+    def texts(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
+        context = click.Context(command, info_name=path, parent=parent, terminal_width=80)
+        yield command.get_help(context)
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                if (inner := command.get_command(context, name)) is not None:
+                    yield from texts(inner, name, context)
+
+    lines = [line for text in texts(backburner, "bb", None) for line in text.splitlines()]
+
+    # It names the path of the program.
+    assert [line for line in lines if len(line) > 80 and "mcpServers" not in line] == []
+    cut = [line for line in lines if line.endswith("...") and "Usage:" not in line]
+    assert cut == []
 
 
 @pytest.mark.usefixtures("restore_logging")

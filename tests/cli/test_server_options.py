@@ -35,3 +35,12 @@ def test_the_server_of_a_data_folder_is_found_by_its_client_file(
     assert "chmod 600" in readable.err[0]
     assert found.code == 0
     assert broken.code == 2
+
+
+def test_a_folder_without_credentials_may_have_a_server_with_several_accounts(
+    call: Call, tmp_path: Path
+) -> None:
+    missing = call("status", "--data", str(tmp_path))
+
+    assert missing.code == 6
+    assert "With a second account or a password, commands need a token" in missing.err[0]

@@ -21,6 +21,7 @@ from backburner.core.conversation import (
     EndedAs,
     Kind,
     Notify,
+    OnRepeatedFailure,
     PauseReason,
     Status,
 )
@@ -64,6 +65,25 @@ async def test_a_requested_task_is_created_and_described(stage: Stage) -> None:
     )
     # The chat itself has no work by that.
     assert stage.load(chat).schedule is None
+
+
+async def test_a_task_pauses_after_repeated_failures_unless_told_otherwise(stage: Stage) -> None:
+    chat = await stage.chat()
+    usual = await tell(stage, chat, "task_add", **WATCH)
+    lasting = await tell(
+        stage, chat, "task_add", **(WATCH | {"name": "lasts"}), on_repeated_failure="notify"
+    )
+    tasks = {task.title: task for task in children(stage, chat)}
+
+    assert tasks["watch-ci-main"].on_repeated_failure is OnRepeatedFailure.PAUSE
+    assert tasks["lasts"].on_repeated_failure is OnRepeatedFailure.NOTIFY
+    assert "failures" not in usual
+    assert "It continues after repeated failures." in lasting
+
+    changed = await tell(stage, chat, "task_update", task="lasts", on_repeated_failure="pause")
+    kept = await tell(stage, chat, "task_update", task="watch-ci-main", on_repeated_failure=None)
+    assert stage.load(tasks["lasts"]).on_repeated_failure is OnRepeatedFailure.PAUSE
+    assert "failures" not in changed + kept
 
 
 @requirement("B-tools", "B-kinds")
@@ -156,6 +176,22 @@ async def test_a_task_is_paused_resumed_run_and_has_a_history(stage: Stage) -> N
     assert first == f"Task 'watch-ci-main' ({task.id}), run 2 times."
     assert "UTC: background failure, 0 tokens. Error (model): Broken." in newest
     assert "UTC: background success, 0 tokens. Result: green" in oldest
+
+
+async def test_the_history_of_a_task_says_why_slots_were_skipped(
+    stage: Stage, clock: SetClock
+) -> None:
+    chat, task = await with_task(stage)
+    clock.advance(timedelta(weeks=3))
+    await stage.work()
+
+    result = await tell(stage, chat, "task_history", task="watch-ci-main")
+
+    assert stage.load(task).run_count == 1
+    skipped = [line for line in result.splitlines() if "skipped" in line]
+    assert [line.partition("UTC: ")[2] for line in skipped] == [
+        "skipped: machine off or busy, or model unavailable (2 times)."
+    ]
 
 
 async def test_a_task_that_is_paused_for_failures_says_so(stage: Stage, clock: SetClock) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from backburner.app.clock import Clock
-from backburner.core.errors import StoreFailed
+from backburner.core.errors import BadRequest, StoreFailed
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.lifecycle import backup
@@ -65,13 +65,20 @@ def check(settings: Settings) -> Sequence[str]:
             hint="Stop it, or run `backburner db backup FILE` and check the backup.",
         )
     if state.revision is None:
-        return []
+        raise _no_database(url)
     with closing(open_database(url, Clock().read)) as database:
         return database.run(lambda tx: find_faults(tx.connection))
 
 
 def check_backup(file: Path) -> Sequence[str]:
     return backup.check_copy(file)
+
+
+def _no_database(url: str) -> BadRequest:
+    if url.startswith("sqlite"):
+        path = url.removeprefix("sqlite:///")
+        return BadRequest(f"There is no database at {path}.", hint="Name its folder with --data.")
+    return BadRequest("The database is empty.", hint="Create its tables: `backburner db migrate`.")
 
 
 def _url(settings: Settings) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from backburner import log
+from backburner import __version__, log
 from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
@@ -65,6 +65,7 @@ def run(
 
     def announce_and_warn(name: str) -> None:
         starting.close()
+        _log.info("server.started" if serves else "worker.started", at=name, version=__version__)
         announce(name)
         if advice := root_advice(settings, works=works):
             _log.info("server.runs_as_root", hint=advice)

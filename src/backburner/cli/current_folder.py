@@ -1,5 +1,6 @@
 """The folder of a new conversation: by option, or the current one, which is added if need be."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -7,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from backburner.cli.client import Server
+from backburner.cli.confirmation import Declined, confirm
 from backburner.core.errors import NotAllowed
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -28,8 +30,12 @@ def choose_current_folder(server: Server) -> str:
         if current.is_relative_to(folder["path"]):
             return str(folder["path"])
     question = f"Let agents read and change {current}, without the network and without asking?"
-    if not click.confirm(question, default=False, err=True):
-        raise NotAllowed("Nothing was sent.", hint="Leave out --here to work without a folder.")
+    try:
+        hint = f"Add the folder first: `backburner folders add {shlex.quote(str(current))}`."
+        confirm(question, is_sure=False, hint=hint)
+    except Declined:
+        text, hint = "Nothing was sent.", "Leave out --here to work without a folder."
+        raise NotAllowed(text, hint=hint) from None
     added = server.post("/api/folders", {"path": str(current), "read_only": False})
     return str(added["path"])
 

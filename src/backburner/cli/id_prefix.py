@@ -1,5 +1,6 @@
 """Find an object by its name, or by a unique prefix of its id, with or without the type letter."""
 
+import re
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
@@ -9,9 +10,20 @@ from backburner.cli.output import truncate
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.validation import normalize_title
 
-#: Characters of a complete id: the type letter, an underscore and 26 more.
-FULL_ID_CHARS = 28
+#: The type letter, an underscore and 26 characters; a name may be as long.
+_FULL_ID = re.compile(r"[a-z]_[0-9a-z]{26}")
 MAX_MATCHES_SHOWN = 5
+#: The hint to what was not found.
+LISTED_BY = {
+    "conversation": "See `backburner conversations`.",
+    "task": "See `backburner tasks`.",
+    "job": "See `backburner jobs`.",
+    "open question": "See `backburner questions`.",
+    "grant": "See `backburner grants`.",
+    "run": "See `backburner runs CONVERSATION`.",
+    "invitation": "See `backburner user invitations`.",
+    "session": "See `backburner sessions`.",
+}
 
 
 def find_conversation(server: Server, reference: str) -> str:
@@ -22,7 +34,7 @@ def find_conversation(server: Server, reference: str) -> str:
 
 def find_task(server: Server, reference: str) -> str:
     """Find a task; of several with one name, the one that is not done."""
-    if len(reference) == FULL_ID_CHARS:
+    if is_full_id(reference):
         return reference
     open_tasks = list(server.items("/api/tasks"))
     if len(named := select_named(reference, open_tasks, "name")) == 1:
@@ -52,7 +64,7 @@ def _find(
     reference: str, items: Iterable[Any], noun: str, *, name: str | None = None, label: str = ""
 ) -> str:
     # A complete id needs no request: items are only fetched when they are read.
-    if len(reference) == FULL_ID_CHARS:
+    if is_full_id(reference):
         return reference
     if name is None:
         return match_prefix(reference, items, noun, label=label)
@@ -68,10 +80,13 @@ def match(reference: str, items: Iterable[Any], noun: str, *, name: str) -> str:
     if len(named) == 1:
         return str(named[0]["id"])
     if len(named) > 1:
-        ids = "; ".join(item["id"] for item in named[:MAX_MATCHES_SHOWN])
+        ids = "; ".join(map(_with_kind, named[:MAX_MATCHES_SHOWN]))
         raise BadRequest(f"{len(named)} {noun}s are named {reference}: {ids}.", hint="Use an id.")
     if not any(matches(item["id"], reference) for item in known):
-        raise NotFound(f"No {noun} is named {reference} or has an id that starts with it.")
+        raise NotFound(
+            f"No {noun} is named {reference} or has an id that starts with it.",
+            hint=LISTED_BY[noun],
+        )
     return match_prefix(reference, known, noun, label=name)
 
 
@@ -87,7 +102,7 @@ def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) ->
         raise BadRequest(f"No {noun} given.", hint="Use its id, or the start of it.")
     found = {item["id"]: item for item in items if matches(item["id"], prefix)}
     if not found:
-        raise NotFound(f"No {noun} has an id that starts with {prefix}.")
+        raise NotFound(f"No {noun} has an id that starts with {prefix}.", hint=LISTED_BY[noun])
     if len(found) > 1:
         shown = list(found.values())[:MAX_MATCHES_SHOWN]
         names = "; ".join(f"{item['id']} ({truncate(item[label])})" for item in shown)
@@ -96,6 +111,14 @@ def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) ->
             hint="Use more characters of the id.",
         )
     return str(next(iter(found)))
+
+
+def _with_kind(item: Any) -> str:
+    return f"{item['id']} ({item['kind']})" if "kind" in item else str(item["id"])
+
+
+def is_full_id(text: str) -> bool:
+    return _FULL_ID.fullmatch(text) is not None
 
 
 def matches(full_id: str, prefix: str) -> bool:

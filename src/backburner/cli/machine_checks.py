@@ -85,7 +85,7 @@ def check_sign_ins(states: Iterable[SignInState]) -> Iterator[Finding]:
         if state.missing:
             yield Finding("sign-in", message, Level.NOTE, state.hint)
         else:
-            yield Finding("sign-in", f"{message}. Agents ask before they use it.")
+            yield Finding("sign-in", f"{message}. With one account, agents may ask to use it.")
 
 
 def check_memory(settings: Settings, free: int | None) -> Finding:
@@ -121,21 +121,29 @@ def check_server(settings: Settings) -> Finding | None:
         hint = f"{server.address}/ready says what is wrong, and so does its log."
         return Finding("server", f"{running}, but is not ready.", Level.PROBLEM, hint)
     message = f"{running}."
-    if changed := _changed_since_start(settings):
-        hint = "Restart it to use the new settings."
-        message = f"{message} {changed} was changed after it started."
-        return Finding("server", message, Level.NOTE, hint)
+    started_at = (settings.data / CLIENT_FILE).stat().st_mtime
+    path, _ = find_settings_file({"config": settings.config, "data": settings.data})
+    if path.exists() and path.stat().st_mtime > started_at:
+        message = f"{message} {path.name} was changed after it started."
+        return Finding("server", message, Level.NOTE, "Restart it to use the new settings.")
+    if not _has_models(server, settings):
+        message = f"{message} It has other models than the settings."
+        return Finding("server", message, Level.NOTE, "Run `backburner models reload`.")
     return Finding("server", message)
 
 
-def _changed_since_start(settings: Settings) -> str:
-    """Name a settings file that is newer than the file which each start writes."""
-    started_at = (settings.data / CLIENT_FILE).stat().st_mtime
-    path, _ = find_settings_file({"config": settings.config, "data": settings.data})
-    for file in (settings.data / MODELS_FILE, path):
-        if file.exists() and file.stat().st_mtime > started_at:
-            return file.name
-    return ""
+def _has_models(server: Server, settings: Settings) -> bool:
+    """Compare the models of a server, if it tells them, with the settings, by name and use."""
+    chat, background = settings.routes.chat, settings.routes.background
+    wanted = {name: (name == chat, name == (background or chat)) for name in settings.profiles}
+    try:
+        used = {
+            model["profile"]: (model["chats"], model["background"])
+            for model in server.get("/api/models")["items"]
+        }
+    except (BackburnerError, KeyError, TypeError):
+        return True
+    return used == wanted
 
 
 def _check_port(settings: Settings) -> Finding | None:

@@ -8,10 +8,12 @@ import traceback
 from collections.abc import Sequence
 
 import click
+from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import CompletionItem
 
 from backburner import __version__
 from backburner.cli.command_name import command_name, name_commands
+from backburner.cli.list_group import HELP_OPTIONS
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
 from backburner.core.validation import escape_hidden
 from backburner.garbage import without_collection
@@ -126,6 +128,17 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.NoSuchCommand as error:
+            # With those that are not imported, so that similar ones are named.
+            raise click.NoSuchCommand(
+                error.command_name, possibilities=COMMANDS, ctx=context
+            ) from None
+
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in GROUPS.items():
             with formatter.section(title):
@@ -142,7 +155,12 @@ class LazyGroup(click.Group):
         return items + click.Command.shell_complete(self, context, incomplete)
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True, epilog=EXIT_CODES)
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    epilog=EXIT_CODES,
+    context_settings={"help_option_names": list(HELP_OPTIONS)},
+)
 @click.version_option(__version__, message="Backburner %(version)s")
 @click.pass_context
 def backburner(context: click.Context) -> None:
@@ -163,9 +181,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except BackburnerError as error:
         sys.exit(fail(str(error), code=exit_code(error)))
+    except NoArgsIsHelpError as error:
+        # A group whose command is missing.
+        click.echo(error.format_message())
+        sys.exit(0)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else command_name()
-        sys.exit(fail(f"{error.format_message()} Run `{path} --help` for usage.", code=2))
+        text = " ".join(error.format_message().split())
+        text = text if text.endswith((".", "?", ")")) else f"{text}."
+        sys.exit(fail(f"{text} Run `{path} --help` for usage.", code=2))
     except click.ClickException as error:
         sys.exit(fail(error.format_message(), code=error.exit_code))
     except (click.Abort, KeyboardInterrupt):

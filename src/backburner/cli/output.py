@@ -1,11 +1,14 @@
 """Output for people: aligned tables, short ids, local times. Scripts use `--json`."""
 
 import json
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from textwrap import shorten
 from typing import Any
+from unicodedata import category, east_asian_width
 
 import click
 
@@ -14,6 +17,12 @@ from backburner.core.validation import escape_hidden, hidden_characters
 #: Long enough to be unique, short enough to type.
 SHORT_ID_CHARS = 12
 MAX_CELL_CHARS = 72
+#: Between two columns of a table.
+GAP = "  "
+#: In a terminal, wider columns shrink so that a row is one line; narrower ones never do: ids,
+#: times and states.
+MAX_FIXED_WIDTH, MIN_SHRUNK_WIDTH = 19, 12
+_CUT = "..."
 
 
 def print_line(line: str) -> None:
@@ -40,10 +49,41 @@ def print_table(rows: Sequence[Mapping[str, Any]], *, empty: str) -> None:
         click.echo(empty)
         return
     cells = [list(rows[0]), *([printable(str(cell)) for cell in row.values()] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    if sys.stdout.isatty():
+        widths = shrink_columns(widths, shutil.get_terminal_size().columns)
     for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        line = GAP.join(_fit(cell, width) for cell, width in zip(row, widths, strict=True))
         click.echo(line.rstrip())
+
+
+def shrink_columns(widths: Sequence[int], columns: int) -> list[int]:
+    """Make the widest columns narrower until a row fits, or none can give more."""
+    shrunk = list(widths)
+    wide = [index for index, width in enumerate(widths) if width > MAX_FIXED_WIDTH]
+    while sum(shrunk) + len(GAP) * (len(shrunk) - 1) > columns:
+        widest = max(wide, key=shrunk.__getitem__, default=None)
+        if widest is None or shrunk[widest] <= MIN_SHRUNK_WIDTH:
+            break
+        shrunk[widest] -= 1
+    return shrunk
+
+
+def _fit(text: str, width: int) -> str:
+    """Cut or fill a text to a width in the terminal."""
+    if _width(text) > width:
+        while _width(text) > width - len(_CUT):
+            text = text[:-1]
+        text += _CUT
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """Count the columns that a text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    wide = sum(east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(category(char) in ("Mn", "Me") for char in text)
 
 
 def print_items(
@@ -75,6 +115,15 @@ def local_time(timestamp: str | None) -> str:
     return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
 
 
+def local_times(timestamps: Sequence[str]) -> str:
+    """List times, with seconds where they would look the same without."""
+    shown = [local_time(timestamp) for timestamp in timestamps]
+    if len({*shown}) < len(shown):
+        moments = map(datetime.fromisoformat, timestamps)
+        shown = [f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" for moment in moments]
+    return ", ".join(shown)
+
+
 def describe_progress(progress: Mapping[str, str] | None) -> str:
     """Show what a run in progress says that it is doing, and since when."""
     if progress is None:
@@ -82,8 +131,8 @@ def describe_progress(progress: Mapping[str, str] | None) -> str:
     return f"{progress['text']} ({local_time(progress['reported_at'])})"
 
 
-def truncate(text: str | None) -> str:
-    return shorten(text or "", MAX_CELL_CHARS, placeholder="...")
+def truncate(text: str | None, limit: int = MAX_CELL_CHARS) -> str:
+    return shorten(text or "", limit, placeholder=_CUT)
 
 
 def printable(text: str) -> str:

@@ -1,6 +1,5 @@
 """The frame around `up`, `serve` and `worker`: load settings, log, run until stopped."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ import click
 
 from backburner import log
 from backburner.app.program import Invocation, root_advice, run
-from backburner.cli.command_name import command_name
+from backburner.cli.command_name import command_name, name_commands
 from backburner.cli.main import describe_bug
 from backburner.cli.output import print_line
 from backburner.core.errors import BackburnerError, BadSetting
@@ -47,7 +46,7 @@ def run_until_stopped(
 
     def announce(name: str) -> None:
         for line in banner(settings, name):
-            print_line(line)
+            print_line(name_commands(line))
         if advice:
             click.echo(advice, err=True)
 
@@ -68,9 +67,9 @@ def run_until_stopped(
 
 
 def _shown_level(settings: Settings) -> str:
-    """Show only warnings in a terminal, unless a level was asked for; the file has the rest."""
-    is_asked_for = "log_level" in settings.model_fields_set
-    return settings.log_level if is_asked_for or not sys.stderr.isatty() else "warning"
+    """Show only warnings, unless the settings ask for log lines; the file has the rest."""
+    is_asked_for = {"log_level", "log_format"} & settings.model_fields_set
+    return settings.log_level if is_asked_for else "warning"
 
 
 @contextmanager

@@ -102,8 +102,9 @@ def read_client_file(data: str | None) -> dict[str, Any]:
     except FileNotFoundError:
         raise NoServer(
             f"Found no server for the data folder {path.parent}.",
-            hint="Start it with `backburner up`, or select another with --data or --url. Once an"
-            " account has a password, pass a token with --token-file.",
+            hint="Start it with `backburner up`, or select another with --data or --url. With a"
+            " second account or a password, commands need a token: create one in the browser, and"
+            " pass it with --token-file.",
         ) from None
     except (OSError, ValueError, KeyError):
         raise BadSetting(

@@ -40,9 +40,18 @@ class FailureKind(StrEnum):
 
 
 class SkipReason(StrEnum):
-    MISSED = "missed"  #: No worker was running at the time.
+    MISSED = "missed"  #: No worker could take it at the time.
+    PAUSED = "paused"  #: All background work was, of this user or of everyone.
     STILL_RUNNING = "still running"
     WAITING = "waiting for you"
+
+
+_SKIP_REASONS = {
+    SkipReason.MISSED: "machine off or busy, or model unavailable",
+    SkipReason.PAUSED: "background work was paused",
+    SkipReason.STILL_RUNNING: "an earlier run was still going",
+    SkipReason.WAITING: "it waited for your answer",
+}
 
 
 class ItemKind(StrEnum):
@@ -77,6 +86,13 @@ class SkippedSlots:
 
     gap: Gap
     reason: SkipReason
+
+    @property
+    def in_words(self) -> str:
+        """The reason, and how often, as a phrase for people."""
+        bound = "at least " if self.gap.or_more else ""
+        times = "" if self.gap.count == 1 else f" ({bound}{self.gap.count} times)"
+        return f"{_SKIP_REASONS[self.reason]}{times}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

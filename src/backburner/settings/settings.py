@@ -118,9 +118,14 @@ class Settings(BaseSettings):
         default=None, description="TLS certificate with its chain, as a PEM file."
     )
     tls_key: File = Field(default=None, description="Private key of the certificate, unencrypted.")
-    log_level: LogLevel = Field(default="info", description="Minimum level of log lines.")
+    log_level: LogLevel = Field(
+        default="info",
+        description="Minimum level of log lines. If it is set, stderr shows them too.",
+    )
     log_format: LogFormat = Field(
-        default="text", description="Format of log lines: text, or one JSON object per line."
+        default="text",
+        description="Format of log lines: text, or one JSON object per line. If it is set, stderr"
+        " shows them too.",
     )
 
     profiles: Profiles = Field(

@@ -90,6 +90,7 @@ def describe_task(task: WorkReport) -> str:
         when,
         _run_limit(work),
         _timeout(work),
+        "It continues after repeated failures." if views.continues_after_failures(work) else "",
         _destinations(work),
         _NOTIFICATIONS[work.notify],
     ]
@@ -189,8 +190,7 @@ def _task_line(task: WorkReport) -> str:
 def _run_line(run: Run) -> str:
     started = f"{run.started_at:%Y-%m-%d %H:%M:%S}"
     if run.skipped is not None:
-        gap = run.skipped.gap
-        return f"{started} UTC: skipped {gap.count} times, {run.skipped.reason}."
+        return f"{started} UTC: skipped: {run.skipped.in_words}."
     ended = "" if run.ended_at is None else f" to {run.ended_at:%H:%M:%S}"
     parts = [f"{started}{ended} UTC: {run.kind} {run.status}, {run.tokens} tokens."]
     if run.failure is not None:

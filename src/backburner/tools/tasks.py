@@ -13,7 +13,7 @@ from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks
 from backburner.actions.work.control import TaskChanges
 from backburner.actions.work.tasks import NewTask
-from backburner.core.conversation import MAX_TITLE_CHARS, Notify
+from backburner.core.conversation import MAX_TITLE_CHARS, Notify, OnRepeatedFailure
 from backburner.core.schedule import AfterCondition
 from backburner.core.transitions import Terms
 from backburner.core.work.folders import MAX_PATH_CHARS
@@ -26,6 +26,7 @@ from backburner.tools.define import Arguments, Timeout, define_tool, describe_fo
 MAX_RUN_LIMIT = 1_000_000
 
 NotifyChoice = Literal["always", "on_change", "on_failure", "never"]
+FailurePolicy = Literal["pause", "notify"]
 
 
 class TaskSchedule(Arguments):
@@ -40,12 +41,12 @@ class TaskSchedule(Arguments):
     )
     after: str | None = Field(
         default=None,
-        description="Instead of a time: the name or id of another task. It runs whenever that task"
-        " completes; only once if that task runs once.",
+        description="Instead of a time: another task, by name or id. It runs whenever that one"
+        " completes; once if that one runs once.",
     )
     after_on: Literal["success", "any"] = Field(
         default="success",
-        description="With `after`: `any` also runs it when the other task fails or is cancelled.",
+        description="With `after`: `any` also runs it when the other fails or is cancelled.",
     )
 
     def timing(self, kind: str | None = None) -> Timing:
@@ -79,9 +80,12 @@ class AddTask(TaskSchedule):
     )
     notify: NotifyChoice | None = Field(
         default=None,
-        description="When to notify the user of the result of a run: `always`, `on_change` (only"
-        " if it differs from the previous one), `on_failure` or `never`. Default: the setting of"
-        " this conversation, usually `on_change`.",
+        description="When to notify the user of a result; `on_change`: if it differs from the"
+        " previous one. Default: the setting of this conversation, usually `on_change`.",
+    )
+    on_repeated_failure: FailurePolicy = Field(
+        default="pause",
+        description="Pause after two failures in a row, or notify after three and continue.",
     )
     max_runs: int | None = Field(
         default=None,
@@ -93,7 +97,7 @@ class AddTask(TaskSchedule):
     tools: list[str] | None = Field(
         default=None,
         max_length=200,
-        description="The names of the tools it may use; null: those of this conversation.",
+        description="The tools it may use, by name; null: those of this conversation.",
     )
     agent: str | None = Field(
         default=None,
@@ -102,8 +106,8 @@ class AddTask(TaskSchedule):
     folder: str | None = Field(
         default=None,
         max_length=MAX_PATH_CHARS,
-        description="The folder to work in, by path or name, among those the user has added; null:"
-        " that of this conversation.",
+        description="To work in: a folder the user has added, by path or name; null: that of this"
+        " conversation.",
     )
 
     def task(self) -> NewTask:
@@ -118,6 +122,7 @@ class AddTask(TaskSchedule):
             run_timeout=self.timeout,
             tools=self.tools,
             agent=self.agent,
+            on_repeated_failure=OnRepeatedFailure(self.on_repeated_failure),
         )
 
 
@@ -144,6 +149,7 @@ class UpdateTask(TaskSchedule, TaskName):
     description: str | None = Field(default=None, max_length=2_000)
     prompt: str | None = Field(default=None, description="What to do in each run from now on.")
     notify: NotifyChoice | None = None
+    on_repeated_failure: FailurePolicy | None = None
     max_runs: int | None = Field(
         default=None,
         ge=0,
@@ -170,6 +176,8 @@ class UpdateTask(TaskSchedule, TaskName):
             "description": self.description,
             "prompt": self.prompt,
             "notify": None if self.notify is None else Notify(self.notify),
+            "on_repeated_failure": self.on_repeated_failure
+            and OnRepeatedFailure(self.on_repeated_failure),
             "run_timeout": self.timeout,
             "tools": None if self.tools is None else tuple(self.tools),
         }

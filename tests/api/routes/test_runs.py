@@ -62,6 +62,8 @@ async def test_a_failed_run_says_why_and_a_skipped_one_what_it_stands_for(
     assert skipped["reason"] == "missed"
     assert skipped["first_at"] == "2026-11-16T13:00:00Z"
     assert skipped["count"] == 4
+    words = "machine off or busy, or model unavailable (4 times)"
+    assert skipped["in_words"] == words
 
 
 async def test_pages_of_runs_go_back_from_the_newest(

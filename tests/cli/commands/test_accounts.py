@@ -52,7 +52,7 @@ def test_accounts_are_added_invited_reset_and_disabled(address: str, call: Call)
     link = only_line(call("user", "link"))
     assert post(f"{address}/api/sign-in", {"link": link}) == 200
     assert "/reset#bb_" in only_line(call("user", "reset", "Ada"))
-    assert call("user", "disable", "ada").code == 0
+    assert call("user", "disable", "ada", "--yes").code == 0
 
     users = {one["login"]: one for one in json.loads("".join(call("user", "list", "--json").out))}
     assert set(users) == {None, "ada", "bob"}
@@ -69,11 +69,12 @@ def test_an_invitation_is_listed_and_revoked(call: Call) -> None:
     for name in ("Ada", "Eve"):
         only_line(call("user", "invite", "--name", name))
     (ada,) = [line for line in call("user", "invitations").out if "Ada" in line]
-    assert call("user", "uninvite", ada.split()[0]).code == 0
+    assert call("user", "uninvite", ada.split()[0]).out == ["Revoked: Ada."]
     assert call("user", "uninvite", ada.split()[0]).code == 3
 
     left = json.loads("".join(call("user", "invitations", "--json").out))
     assert [one["name"] for one in left] == ["Eve"]
+    assert call("user", "uninvite", "eve").out == ["Revoked: Eve."]
 
 
 @pytest.mark.usefixtures("address")
@@ -92,7 +93,7 @@ def test_a_token_is_printed_once_listed_and_revoked(
     assert call("token", "create", "--name", "x").code == 1
     assert call("user", "list").code == 1
     monkeypatch.delenv("BACKBURNER_TOKEN")
-    assert call("token", "revoke", "calendar").code == 0
+    assert call("token", "revoke", "calendar", "--yes").code == 0
     assert call("token", "revoke", "calendar").code == 3
     monkeypatch.setenv("BACKBURNER_TOKEN", token)
     assert call("token", "list").code == 5

@@ -72,8 +72,8 @@ def test_a_call_is_approved_by_its_question_or_by_the_name_of_the_work(
 
     # Nobody is there to see the call.
     assert (unseen.code, "--yes" in unseen.err[0]) == (2, True)
-    assert by_id.out == ["Approved: Runner. The work continues."]
-    assert by_name.out == ["Rejected: Second. The work continues."]
+    assert by_id.out == ["Approved: Runner. It continues with your answer."]
+    assert by_name.out == ["Rejected: Second. It continues with your answer."]
     assert ask("questions") == []
 
 
@@ -111,7 +111,7 @@ def test_a_choice_is_answered_by_its_number(talk: Call, running: Running) -> Non
     # Work that waits for an answer has no next time.
     assert not [line for line in [*works, *tasks] if re.search(r"\d{4}-\d\d-\d\d", line)]
     assert not [line for line in [*one, *task] if line.startswith("next runs")]
-    assert answered.out == ["Answered: blue. The work continues."]
+    assert answered.out == ["Answered: blue. It continues with your answer."]
 
 
 def test_what_is_approved_is_shown_as_it_was_written(
@@ -140,8 +140,8 @@ def test_a_name_is_not_taken_for_the_start_of_an_id(talk: Call, running: Running
 
     assert named != first
     assert too_short.code == 3
-    assert by_name.out == [f"Approved: {plain[:3]}. The work continues."]
+    assert by_name.out == [f"Approved: {plain[:3]}. It continues with your answer."]
     assert both.code == 2
     assert first in both.err[0]
     assert namesake in both.err[0]
-    assert whole.out == ["Approved: First. The work continues."]
+    assert whole.out == ["Approved: First. It continues with your answer."]

@@ -35,8 +35,10 @@ def test_jobs_stand_under_their_conversation_until_all_are_asked_for(
 
     listed = talk("conversations").out
     assert [line.split()[0] for line in listed[1:2]] == [chat_id[:12]]
-    assert listed[2].endswith(f"    1 more: `backburner conversations --parent {chat_id[:12]}`")
-    assert len(listed) == 3
+    assert listed[2].strip() == "1 more"
+    assert listed[3].startswith("List all jobs and tasks of one with `")
+    assert listed[3].endswith(" conversations --parent ID`.")
+    assert len(listed) == 4
     assert {one["id"] for one in ask("conversations", "--all")} == {chat_id, job["id"]}
     assert [one["id"] for one in ask("conversations", "--parent", chat_id)] == [job["id"]]
     assert ask("conversations", "Count")["id"] == job["id"]

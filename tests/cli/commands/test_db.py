@@ -116,6 +116,14 @@ def test_a_backup_without_a_server_changes_nothing_and_replaces_no_file(
     assert load(data, task) == task
 
 
+def test_there_is_nothing_to_check_without_a_database(call: Call, tmp_path: Path) -> None:
+    missing = call("db", "check", "--data", str(tmp_path / "elsewhere"))
+
+    assert (missing.code, missing.out) == (2, [])
+    assert f"There is no database at {tmp_path / 'elsewhere'}" in missing.err[0]
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_check_names_the_errors(call: Call, data: Path, task: Conversation) -> None:
     del task
     well = call("db", "check", "--data", str(data))

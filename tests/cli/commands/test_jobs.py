@@ -30,7 +30,7 @@ def test_a_job_is_started_awaited_shown_resumed_and_deleted(
     resumed = jobs("resume", prefix, "And", "again.")
     awaited = jobs("block", prefix)
     listed = jobs("list", "--in", started["parent_id"])
-    deleted = jobs("clear", prefix)
+    deleted = jobs("clear", prefix, "--yes")
     gone = jobs("show", prefix)
 
     assert (started["status"], started["prompt"]) == ("running", "Count the files.")
@@ -84,7 +84,7 @@ def test_a_batch_is_listed_cancelled_and_deleted_together(
     cancelled = jobs("cancel", "--batch", "both")
     again = jobs("cancel", job_id)
     talk("resume", "--everything")
-    deleted = jobs("clear", "--batch", "both")
+    deleted = jobs("clear", "--batch", "both", "--yes")
 
     assert (waited.code, waited.err) == (1, [f"Not completed: {job_id[:12]} running."])
     assert sorted(line.split()[-1] for line in cancelled.out) == ["one.", "two."]

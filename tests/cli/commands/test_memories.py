@@ -38,7 +38,7 @@ def test_memories_are_listed_and_edited_and_discovery_is_turned_on_and_off(
     served("memories", "set", "ci", "One failed.")
     listed = served("memories", "list")
     found = json.loads("\n".join(served("memories", "search", "with", "mil", "--json")))
-    served("memories", "forget", "home/tea & more")
+    served("memories", "forget", "home/tea & more", "--yes")
     gone = call("memories", "forget", "home/tea & more")
 
     assert [line.split("  ")[0] for line in listed] == ["KEY", "ci", "home/tea & more"]
@@ -51,6 +51,7 @@ def test_memories_are_listed_and_edited_and_discovery_is_turned_on_and_off(
     assert served("discovery", "on", "--repository", "ada/app", "--yes") == [
         "gh run list --repo ada/app --limit 10",
         "gh pr list --repo ada/app --limit 10",
+        "Discovery is on. It looks for work while you are idle.",
     ]
     served("discovery", "off")
     assert call("discovery", "on", "--repository", "--jq/x").code == 2

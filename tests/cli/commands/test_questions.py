@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.programs.cli_server import Call, Running, wait_for
+from support.programs.terminals import terminal
 from support.stage import make
 
 from backburner.core import transitions
@@ -43,7 +44,7 @@ def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: C
         "OPTIONS",
     ]
     assert any(first["id"][:12] in line for line in listed.out)
-    assert (answered.code, answered.out) == (0, ["Answered: yes. The work continues."])
+    assert (answered.code, answered.out) == (0, ["Answered: yes. It continues with your answer."])
     assert late.code == 4
     assert open_questions() == []
 
@@ -90,8 +91,22 @@ def test_the_whole_call_is_shown_before_it_is_approved(
     assert refused.code == 2
     assert "--yes" in refused.err[0]
     assert ask("questions", approval)["id"] == approval
-    assert talk("answer", approval, "yes", "--yes").out == ["Answered: yes. The work continues."]
+    assert talk("answer", approval, "yes", "--yes").out == [
+        "Answered: yes. It continues with your answer."
+    ]
+
+
+@pytest.mark.usefixtures("talk")
+def test_an_approval_that_is_thought_better_of_stays_open(
+    approval: str, ask: Callable[..., Any]
+) -> None:
+    with terminal("approve", approval) as shown:
+        shown.answer("Answer 'yes' to this? [y/N]", "n")
+        code = shown.end()
+
+    assert (code, shown.seen.splitlines()[-1]) == (1, "Nothing was changed.")
+    assert ask("questions", approval)["id"] == approval
 
 
 def test_a_no_to_an_approval_needs_no_second_word(approval: str, talk: Call) -> None:
-    assert talk("answer", approval, "no").out == ["Answered: no. The work continues."]
+    assert talk("answer", approval, "no").out == ["Answered: no. It continues with your answer."]

@@ -10,12 +10,14 @@ import pytest
 from support.programs.cli_server import Running
 from support.programs.programs import Ended, Start
 from support.servers.losing import losing
+from support.stage import make
 
 from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.cli.commands.say import Reply
 from backburner.core import transitions
 from backburner.core.errors import BackburnerError
-from backburner.core.ids import new_message_id
+from backburner.core.ids import derive_question_id, new_message_id
+from backburner.core.question import QuestionType
 from backburner.ports import Claimer, Tx
 
 Call = Callable[..., Ended]
@@ -53,6 +55,51 @@ def test_a_message_that_is_refused_creates_no_conversation(talk: Call, text: str
     assert refused.code == 2
     assert "The message" in refused.err[0]
     assert talk("conversations", "--json").out == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("say", "Hello.", "--model", "nope"),
+        ("say", "Hello.", "--model", "nope", "--no-wait"),
+        ("jobs", "start", "Count.", "--agent", "nope"),
+        ("jobs", "start", "Count.", "--folder", "nope"),
+    ],
+)
+def test_nothing_is_left_of_what_was_refused(talk: Call, arguments: tuple[str, ...]) -> None:
+    refused = talk(*arguments)
+
+    assert refused.code in (2, 3)
+    assert "nope" in refused.err[0]
+    assert talk("conversations").out == ["No conversations."]
+
+
+@pytest.fixture
+def question(running: Running, ask: Callable[..., Any]) -> tuple[str, str]:
+    """Have a chat with an open question; return the ids of both."""
+    chat_id = ask("say", "Hello.")["conversation_id"]
+    asked = make.question(
+        id=derive_question_id(running.user),
+        type=QuestionType.CHOICE,
+        prompt="Which one?",
+        options=("the first", "the second"),
+    )
+
+    def work(tx: Tx) -> None:
+        chat = tx.conversations.lock(running.user, chat_id)
+        tx.conversations.save(transitions.ask_owner(chat, asked))
+
+    running.transact(work)
+    return chat_id, asked.id
+
+
+def test_an_answer_to_a_reply_says_where_the_reply_continues(
+    talk: Call, question: tuple[str, str]
+) -> None:
+    chat_id, question_id = question
+    answered = talk("answer", question_id[:12], "2")
+    assert answered.out[0].startswith("Answered: the second. The reply continues: `")
+    assert answered.out[0].endswith(f" conversations {chat_id[:12]}`.")
 
 
 def test_a_message_whose_stream_was_lost_is_not_sent_twice(

@@ -68,7 +68,9 @@ def test_up_starts_in_an_empty_folder_and_stops_at_a_signal(
     assert ready == {"status": "ready", "checks": checks}
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     assert ended.code == 0
-    assert ended.out[:2] == [f"Data: {data}", "Press Ctrl-C to stop."]
+    assert ended.out[0] == f"Data: {data}"
+    assert ended.out[1].startswith("Press Ctrl-C to stop. See the log with `")
+    assert ended.out[1].endswith(" logs`.")
     assert ended.out[2].startswith(f"Sign in (once, within 15 minutes): {address}/sign-in#")
     assert ended.out[3:] == ["Stopped."]
     assert_only_warns_root(ended.err)
@@ -203,7 +205,7 @@ def test_serve_prints_a_sign_in_link_that_works_once(
     lines = [running.read_line() for _ in range(2)]
     link = lines[1].split()[-1]
 
-    assert "`backburner worker`" in lines[0]
+    assert "backburner worker`" in lines[0]
     assert link.startswith(f"{server.address}/sign-in#")
     assert server.post("/api/sign-in", {"link": link})["id"]
     with pytest.raises(NotSignedIn):

@@ -76,7 +76,7 @@ def test_prompts_do_not_show_the_key(data: Path, server: ModelServer) -> None:
 
     assert code == 0, shown.seen
     assert "claude-haiku-4-5 answers." in shown.seen
-    assert "Chats will use it when Backburner starts." in shown.seen
+    assert "Chats and background work will use it when Backburner starts." in shown.seen
     assert CANARY not in shown.seen
     assert modes(data) == (0o700, 0o600)
     assert claude_chat(load()) == CANARY
@@ -300,7 +300,7 @@ def test_settings_that_override_it_are_reported(
 ) -> None:
     options = ("--kind", "claude-key", "--key-file", str(key_file), "--no-test")
     monkeypatch.setenv("BACKBURNER_PROFILE", "demo")
-    assert call("setup", *options).out[-1].startswith("Chats will use demo, the demo:")
+    assert call("setup", *options).out[-1].startswith("Chats and background work will use demo")
 
     monkeypatch.setenv("BACKBURNER_PROFILE", "clod")
     assert "cannot start" in call("setup", *options).out[-1]
@@ -376,7 +376,10 @@ def test_a_server_that_runs_uses_the_model_at_once_also_where_the_demo_was(
     with model_in_thread() as model:
         address = f"{model.address}/v1"
         ended = call("setup", "--kind", "openai", "--address", address, "--model", "m", "--no-test")
-        assert ended.out[-1] == "Chats use it now."
+        assert ended.out[-1] == "Chats and background work use it now."
+        doctor = call("doctor", "--offline")
+        (line,) = [line for line in doctor.out if line[5:].startswith("server ")]
+        assert line.startswith("[ok]")
 
         said = call("say", "-c", "And now?")
 

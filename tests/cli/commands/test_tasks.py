@@ -177,3 +177,15 @@ def test_a_paused_task_is_listed_with_the_reason(
     status: str, reason: str | None, shown: str
 ) -> None:
     assert describe_status({"status": status, "pause_reason": reason, "needs_you": False}) == shown
+
+
+def test_times_that_are_seconds_apart_are_told_apart(ask: Callable[..., Any], talk: Call) -> None:
+    ask("pause", "--everything")
+    ask("tasks", "add", "often", "Look.", "--interval", "5s")
+    shown = [line for line in talk("tasks", "show", "often").out if line.startswith("next runs")]
+    ask("tasks", "edit", "often", "--when", "every day at 9")
+    daily = [line for line in talk("tasks", "show", "often").out if line.startswith("next runs")]
+
+    times = shown[0].removeprefix("next runs").split(",")
+    assert len({time.strip() for time in times}) == 3
+    assert [line.count(":00") for line in daily] == [3]

@@ -11,19 +11,23 @@ from typing import Any
 
 import pytest
 from support.programs.cli_server import Running
+from support.programs.programs import PATIENCE, Ended, starter
 from support.programs.programs import Running as Program
-from support.programs.programs import starter
 from support.requirements import requirement
 
-from backburner.cli.client import Server
+from backburner.cli.client import NotSignedIn, Server
+from backburner.cli.live.event_reader import EventReader
 from backburner.cli.live.live_view import LiveView
 from backburner.core import transitions
 from backburner.core.ids import new_call_id, new_message_id
+from backburner.core.run import SkippedSlots, SkipReason
+from backburner.core.schedule import Gap
 from backburner.core.tool_policy import Tool, ToolCall
 from backburner.ports import Claimer
 from backburner.store.tx import Tx
 
 Ask = Callable[..., Any]
+Call = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -100,6 +104,7 @@ def test_tool_calls_and_questions_are_shown(watch: Callable[..., Program], ask: 
     assert sum(line.startswith("All right.") for line in shown) == 1
     assert shown.index("Shall I go on?") < shown.index("ended (background): success")
     assert shown[-1].startswith("asks: Shall I go on? (answer with `")
+    assert shown[-1].endswith(" yes` (or no))")
 
 
 def test_what_runs_already_is_shown_first(
@@ -126,6 +131,65 @@ def test_what_runs_already_is_shown_first(
     assert [run["running"]["doing"] for run in state["running"]] == ["look: token=[hidden]"]
 
 
+def test_calls_are_shown_before_the_text_that_follows_them(
+    running: Running, ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    title = "A conversation with a title that would fill half of a terminal"
+    chat_id = ask("say", title)["conversation_id"]
+    claimer = Claimer(worker="another", lease=timedelta(minutes=1), per_user_limit=1)
+    view = LiveView(lambda: Server(running.address, running.token), None)
+    view.begin()
+
+    def begin_reply(tx: Tx) -> str:
+        chat = tx.conversations.lock(running.user, chat_id)
+        said = transitions.receive_message(chat, "So?", message_id=new_message_id(), now=tx.now)
+        tx.conversations.save(said)
+        # Another process holds its turn, so that the server cannot be done with it before.
+        (claim,) = tx.queue.claim(claimer, None)
+        call = ToolCall(Tool(server="own", name="look", definition="d"), {"at": "CI"})
+        tx.tool_calls.begin(claim.turn, new_call_id(), call, read_only=True)
+        return claim.run.id
+
+    run_id = running.transact(begin_reply)
+    capsys.readouterr()
+    view.show("draft", {"conversation": chat_id, "run": run_id, "at": 0, "text": "All green."})
+
+    assert capsys.readouterr().out.splitlines() == [
+        "[A conversation with a title...] started (reply)",
+        "[A conversation with a title...] look: at=CI",
+        "[A conversation with a title...] All green.",
+    ]
+
+
+@requirement("Z-honest")
+def test_a_skipped_run_says_why_wherever_it_is_shown(
+    watch: Callable[..., Program], talk: Call, ask: Ask, running: Running
+) -> None:
+    task_id = ask("tasks", "add", "CI", "Look.", "--when", "every day at 9:00")["id"]
+    program = watch(task_id)
+    program.read_line()
+
+    def skip(tx: Tx) -> None:
+        task = tx.conversations.lock(running.user, task_id)
+        gap = SkippedSlots(Gap(2, tx.now, tx.now), SkipReason.WAITING)
+        tx.conversations.save(transitions.Step(conversation=task, skipped=(gap,)))
+
+    running.transact(skip)
+    # An event that the server sees: it looks for changes of others only from time to time.
+    ask("conversations", "rename", task_id, "CI of main")
+
+    why = "it waited for your answer (2 times)"
+    assert lines_until(program, "skipped")[-1].endswith(f"] skipped: {why}")
+    assert talk("runs", task_id).out[1].endswith(f"  {why}")
+    assert talk("tasks", "history", task_id).out[1].endswith(f"  {why}")
+    assert f"last result          skipped: {why}" in talk("tasks", "show", task_id).out
+    (run_id,) = [one["id"] for one in ask("runs", task_id)]
+    assert f"result   {why}" in talk("runs", task_id, run_id).out
+    (run,) = ask("runs", task_id)
+    assert (run["skipped"]["reason"], run["skipped"]["in_words"]) == ("waiting for you", why)
+    assert "1 skipped" in talk("away").out[0]
+
+
 @requirement("B-now")
 def test_a_server_that_goes_away_is_said_once_and_it_continues_when_it_is_back(
     tmp_path: Path,
@@ -149,6 +213,43 @@ def test_a_server_that_goes_away_is_said_once_and_it_continues_when_it_is_back(
         assert program.read_line() == "Connected again."
         lines = lines_until(program, "ended (reply)")
     assert "[missed] you: missed" in lines
+
+
+def test_a_credential_that_a_restart_replaces_is_read_again(running: Running) -> None:
+    tokens = iter(["bb_replaced", running.token])
+    reader = EventReader(lambda: Server(running.address, next(tokens)), retry_seconds=0.01)
+    events = [reader.next(PATIENCE) for _ in range(3)]
+    reader.close()
+
+    assert [event and event[0] for event in events] == ["lost", "connected", "hello"]
+
+
+def test_a_credential_that_stays_refused_ends_the_view(running: Running) -> None:
+    reader = EventReader(lambda: Server(running.address, "bb_revoked"), retry_seconds=0.01)
+    first = reader.next(PATIENCE)
+    with pytest.raises(NotSignedIn):
+        reader.next(PATIENCE)
+    reader.close()
+
+    assert first is not None
+    assert first[0] == "lost"
+
+
+def test_the_view_waits_for_a_credential_that_works(
+    running: Running, ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = [running.token]
+    view = LiveView(lambda: Server(running.address, token[0]), None)
+    view.begin()
+    token[0] = "bb_replaced"
+    view.show("connected", "")
+    chat_id = ask("say", "Hello there.")["conversation_id"]
+    view.show("change", {"kind": "message", "conversation": chat_id})
+    capsys.readouterr()
+    token[0] = running.token
+    view.show("connected", "")
+
+    assert "[Hello there.] you: Hello there." in capsys.readouterr().out.splitlines()
 
 
 def test_a_draft_is_shown_once_whatever_stands_between_its_parts(

@@ -1,7 +1,7 @@
 """The effects of runs that start, ask, continue, complete or reply."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from support.cases.transition_cases import (
@@ -69,6 +69,24 @@ def test_a_run_that_begins_stands_for_the_newest_slot_and_reports_the_missed_one
     assert beginning.slot_at == NINE + 72 * HOUR
     assert (skipped.reason, skipped.gap.count) == (SkipReason.MISSED, 3)
     assert beginning.step.conversation.settled_until == NINE + 72 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("resumed_at", "reason"),
+    [
+        (None, SkipReason.MISSED),
+        (NINE + 47 * HOUR, SkipReason.MISSED),
+        (NINE + 48 * HOUR, SkipReason.PAUSED),
+    ],
+)
+def test_slots_missed_before_work_was_resumed_were_paused(
+    resumed_at: datetime | None, reason: SkipReason
+) -> None:
+    begun = transitions.begin(working(settled_until=None), now=NINE + 75 * HOUR).step
+
+    step = transitions.blame_pause(begun, resumed_at=resumed_at)
+
+    assert [(skipped.reason, skipped.gap.count) for skipped in step.skipped] == [(reason, 3)]
 
 
 def test_work_that_skips_what_it_missed_waits_for_its_next_slot() -> None:

@@ -97,6 +97,8 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
         (Complete(result=[1]), "[1]"),
         (Complete(result="gold"), "gold"),
         (Complete(message="Found.", result=[1]), "Found.\n\nResult: [1]"),
+        (Complete(message="Found.", result=""), "Found."),
+        (Complete(result=" "), "It is done."),
     ],
 )
 def test_a_job_reports_all_that_it_found(outcome: Complete, output: str) -> None:

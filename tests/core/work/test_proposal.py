@@ -8,7 +8,14 @@ import pytest
 from support.stage import make
 from support.stage.make import NOON
 
-from backburner.core.conversation import Conversation, Destination, Kind, State, WorkFolder
+from backburner.core.conversation import (
+    Conversation,
+    Destination,
+    Kind,
+    OnRepeatedFailure,
+    State,
+    WorkFolder,
+)
 from backburner.core.errors import LimitReached
 from backburner.core.ids import QuestionId
 from backburner.core.question import Purpose, QuestionType
@@ -38,6 +45,7 @@ PROPOSED = make.conversation(
     folder=WorkFolder("/srv/app"),
     tools=("read_file",),
     reports_to=(Destination("discord", "42"),),
+    on_repeated_failure=OnRepeatedFailure.PAUSE,
 )
 LASTING = replace(PROPOSED, run_timeout=2 * HOUR, agent="coder")
 REJECTED = RejectedProposal("Watch CI on main", "Look at CI & tell me.", NOON - HOUR)
@@ -53,6 +61,17 @@ def test_a_proposal_shows_its_agent_and_how_long_a_run_may_take() -> None:
     assert "A run may take" not in asked.prompt
     assert "\nAgent: coder.\nA run may take up to 2 hours.\n" in lasting.prompt
     assert asked.binds_to["digest"] != lasting.binds_to["digest"]
+
+
+def test_a_proposal_says_if_it_would_continue_after_repeated_failures() -> None:
+    lasting = replace(PROPOSED, on_repeated_failure=OnRepeatedFailure.NOTIFY)
+    once = replace(lasting, schedule=Scheduled(NOON + HOUR))
+
+    asked, lasts, ends = (proposal_question(one, "", now=NOON) for one in (PROPOSED, lasting, once))
+
+    words = "\nIt would continue after repeated failures.\n"
+    assert [words in one.prompt for one in (asked, lasts, ends)] == [False, True, False]
+    assert asked.binds_to["digest"] != lasts.binds_to["digest"]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +165,7 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
         "agent": None,
         "profile": None,
         "timeout": None,
+        "on_repeated_failure": "pause",
     }
     assert asked.remind_at == NOON + timedelta(days=1)
 

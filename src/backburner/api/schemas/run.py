@@ -47,6 +47,7 @@ class ProgressOut(BaseModel):
 
 class SkippedSlotsOut(BaseModel):
     reason: SkipReason
+    in_words: str = Field(description="The reason, and how often, as a phrase.")
     count: int = Field(description="How many slots were skipped.")
     or_more: bool
     first_at: datetime
@@ -59,6 +60,7 @@ class SkippedSlotsOut(BaseModel):
         gap = skipped.gap
         return cls(
             reason=skipped.reason,
+            in_words=skipped.in_words,
             count=gap.count,
             or_more=gap.or_more,
             first_at=gap.first_at,

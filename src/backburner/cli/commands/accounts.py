@@ -7,9 +7,16 @@ import click
 
 from backburner.cli.client import Server
 from backburner.cli.confirmation import confirm, yes_option
-from backburner.cli.id_prefix import match_prefix
+from backburner.cli.id_prefix import match
 from backburner.cli.offline import or_here
-from backburner.cli.output import local_time, print_items, print_result, short_id
+from backburner.cli.output import (
+    local_time,
+    print_items,
+    print_line,
+    print_result,
+    printable,
+    short_id,
+)
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, NotFound
 
@@ -19,6 +26,7 @@ def user() -> None:
     """Manage user accounts."""
 
 
+ROLES = {"member": "a member", "operator": "an operator"}
 role_option = click.option(
     "--role",
     type=click.Choice(["member", "operator"]),
@@ -116,10 +124,12 @@ def invitations(server: Server, *, as_json: bool) -> None:
 @click.argument("invitation")
 @with_server
 def uninvite(server: Server, *, invitation: str) -> None:
-    """Revoke an invitation. INVITATION is its id, or the start of it."""
-    items = server.items("/api/invitations")
-    invitation_id = match_prefix(invitation, items, "invitation", label="name")
+    """Revoke an invitation. INVITATION is its name, its id, or the start of the id."""
+    items = list(server.items("/api/invitations"))
+    invitation_id = match(invitation, items, "invitation", name="name")
+    (name,) = [item["name"] or "it" for item in items if item["id"] == invitation_id]
     server.delete(f"/api/invitations/{invitation_id}")
+    print_line(printable(f"Revoked: {name}."))
 
 
 @user.command("reset")
@@ -130,31 +140,54 @@ def reset(server: Server, *, login: str | None) -> None:
     """Print a link to set a new password."""
     if login is None:
         raise click.UsageError("Pass LOGIN, or --here for the owner.")
-    click.echo(server.post_once(f"/api/users/{_find_user(server, login)}/reset")["link"])
+    click.echo(server.post_once(f"/api/users/{_find_user(server, login)['id']}/reset")["link"])
 
 
 @user.command("disable")
 @click.argument("login")
 @click.option("--undo", is_flag=True, help="Enable the account again.")
+@yes_option
 @with_server
-def disable(server: Server, *, login: str, undo: bool) -> None:
-    """Disable an account and end its sessions."""
-    server.patch(f"/api/users/{_find_user(server, login)}", {"disabled": not undo})
+def disable(server: Server, *, login: str, undo: bool, is_sure: bool) -> None:
+    """Disable an account.
+
+    Its work stops, and its sessions and tokens end.
+    """
+    account = _find_user(server, login)
+    name = account["login"] or account["id"]
+    if not undo:
+        question = f"Disable {name}, stop their work, and end their sessions and tokens?"
+        confirm(question, is_sure=is_sure)
+    server.patch(f"/api/users/{account['id']}", {"disabled": not undo})
+    print_line(printable(f"{'Enabled' if undo else 'Disabled'}: {name}."))
 
 
 @user.command("edit")
 @click.argument("login")
 @click.option("--name", metavar="TEXT", help="New display name.")
 @click.option("--role", type=click.Choice(["member", "operator"]), help="New role.")
+@yes_option
 @json_option
 @with_server
-def edit(server: Server, *, login: str, name: str | None, role: str | None, as_json: bool) -> None:
+def edit(
+    server: Server,
+    *,
+    login: str,
+    name: str | None,
+    role: str | None,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
     """Change the name or role of an account. A new role ends its sessions and tokens."""
     changes = {"name": name, "role": role}
     body = {field: value for field, value in changes.items() if value is not None}
     if not body:
         raise click.UsageError("Pass --name or --role.")
-    changed = server.patch(f"/api/users/{_find_user(server, login)}", body)
+    account = _find_user(server, login)
+    if role not in (None, account["role"]):
+        question = f"Make {login} {ROLES[role]}, and end their sessions and tokens?"
+        confirm(question, is_sure=is_sure)
+    changed = server.patch(f"/api/users/{account['id']}", body)
     text = f"Changed: {changed['login'] or changed['id']}, {changed['name']}, {changed['role']}."
     print_result(changed, text, as_json=as_json)
 
@@ -192,11 +225,11 @@ def link(server: Server, *, login: str | None) -> None:
     click.echo(server.post_once("/api/sign-in-links")["link"])
 
 
-def _find_user(server: Server, login: str) -> str:
+def _find_user(server: Server, login: str) -> Any:
     """Find a user by login or id."""
     for account in server.items("/api/users"):
         if login.strip().lower() in (account["login"], account["id"]):
-            return str(account["id"])
+            return account
     raise NotFound(f"No user has the login {login}.", hint="See `backburner user list`.")
 
 
@@ -266,11 +299,12 @@ def list_tokens(server: Server, *, as_json: bool) -> None:
 
 @token.command("revoke")
 @click.argument("token")
+@yes_option
 @with_server
-def revoke(server: Server, *, token: str) -> None:
+def revoke(server: Server, *, token: str, is_sure: bool) -> None:
     """Revoke a token at once. TOKEN is its name, its id, or the start of the id."""
     matches = [
-        item["id"]
+        item
         for item in server.items("/api/tokens")
         if item["id"].startswith(token) or item["name"] == token
     ]
@@ -278,4 +312,7 @@ def revoke(server: Server, *, token: str) -> None:
         raise NotFound(f"You have no token {token}.", hint="See `backburner token list`.")
     if len(matches) > 1:
         raise BadRequest(f"{len(matches)} tokens match {token}.", hint="Use more of the id.")
-    server.delete(f"/api/tokens/{matches[0]}")
+    (found,) = matches
+    confirm(f"Revoke {found['name']!r}? Whatever uses it is signed out.", is_sure=is_sure)
+    server.delete(f"/api/tokens/{found['id']}")
+    print_line(printable(f"Revoked: {found['name']}."))

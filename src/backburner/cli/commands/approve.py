@@ -8,7 +8,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.commands.questions import confirm, describe_continuation
+from backburner.cli.commands.questions import confirm_call, describe_continuation
 from backburner.cli.commands.tasks import summarize
 from backburner.cli.main import COMMANDS
 from backburner.cli.output import print_result, short_id, truncate
@@ -36,7 +36,7 @@ def approve(server: Server, *, what: str, is_sure: bool, as_json: bool) -> None:
         print_result(task, f"Approved: {summarize(task)}", as_json=as_json)
         return
     if not is_sure:
-        confirm(question, YES)
+        confirm_call(question, YES)
     _answer(server, question, YES, "Approved", as_json=as_json)
 
 
@@ -63,7 +63,7 @@ def _decide(server: Server, question: Any, verb: str) -> Any:
 def _answer(server: Server, question: Any, text: str, verb: str, *, as_json: bool) -> None:
     path = f"/api/questions/{question['id']}/answer"
     conversation = server.post(path, {"answer": text})
-    line = f"{verb}: {question['title']}. {describe_continuation(conversation)}".strip()
+    line = f"{verb}: {question['title']}. {describe_continuation(conversation, question)}".strip()
     print_result(conversation, line, as_json=as_json)
 
 

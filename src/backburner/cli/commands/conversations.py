@@ -9,9 +9,11 @@ from backburner.cli import id_prefix
 from backburner.cli.client import PAGE_SIZE, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.work.conversation_changes import add_changes
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.list_group import LIST, ListOrShowGroup
 from backburner.cli.output import (
     local_time,
+    local_times,
     print_fields,
     print_items,
     print_json,
@@ -22,6 +24,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.core.conversation import Kind, Status
 
 #: Messages shown of one conversation.
 MESSAGES_SHOWN = 10
@@ -43,8 +46,8 @@ add_changes(conversations)
 
 @conversations.command(LIST)
 @click.argument("conversation", required=False)
-@click.option("--status", help="Filter: active, background, waiting_input or archived.")
-@click.option("--kind", help="Filter: chat, task, job or discovery.")
+@click.option("--status", type=click.Choice([*map(str, Status)]), help="Filter by status.")
+@click.option("--kind", type=click.Choice([*map(str, Kind)]), help="Filter by kind.")
 @click.option("--search", "q", metavar="TEXT", help="Filter by the text of the messages.")
 @click.option("--archived", is_flag=True, help="List archived conversations.")
 @click.option("--all", is_flag=True, help="List jobs and child tasks as well.")
@@ -78,6 +81,9 @@ def list_conversations(
     is_nested = not filters.keys() - {"archived"}
     rows = [row for item in items for row in _rows(item, is_nested=is_nested)]
     print_items(items, rows, empty="No conversations.", as_json=as_json)
+    if not as_json and any(row["ID"] == "" for row in rows):
+        hint = "List all jobs and tasks of one with `backburner conversations --parent ID`."
+        click.echo(name_commands(hint))
 
 
 def _rows(item: Any, *, is_nested: bool) -> Iterator[dict[str, Any]]:
@@ -89,9 +95,8 @@ def _rows(item: Any, *, is_nested: bool) -> Iterator[dict[str, Any]]:
     for child in children["open"]:
         yield _row(child, INDENT)
     if more := children["count"] - len(children["open"]):
-        title = f"{INDENT}{more} more: `backburner conversations --parent {short_id(item['id'])}`"
         columns = ("ID", "STATUS", "KIND", "NEXT RUN", "NOW")
-        yield {**dict.fromkeys(columns, ""), "TITLE": name_commands(title)}
+        yield {**dict.fromkeys(columns, ""), "TITLE": f"{INDENT}{more} more"}
 
 
 def _row(item: Any, indent: str) -> dict[str, Any]:
@@ -123,7 +128,7 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             "model": conversation["profile"],
             "folder": conversation["folder"],
             "schedule": conversation["schedule_in_words"],
-            "next runs": ", ".join(local_time(time) for time in conversation["next_times"]),
+            "next runs": local_times(conversation["next_times"]),
             "step": conversation["state"]["step"] if conversation["schedule"] else "",
             "questions": "; ".join(questions),
         }
@@ -149,9 +154,12 @@ def describe_status(conversation: Any) -> str:
 @click.command("summary")
 @click.argument("conversation")
 @click.option("--delete", "deletes", is_flag=True, help="Delete the summary.")
+@yes_option
 @json_option
 @with_server
-def summary(server: Server, *, conversation: str, deletes: bool, as_json: bool) -> None:
+def summary(
+    server: Server, *, conversation: str, deletes: bool, is_sure: bool, as_json: bool
+) -> None:
     """Show or delete the summary of a long conversation.
 
     The agent writes it when its session becomes too long, and starts the next one from it.
@@ -159,11 +167,13 @@ def summary(server: Server, *, conversation: str, deletes: bool, as_json: bool) 
     """
     conversation_id = id_prefix.find_conversation(server, conversation)
     path = f"/api/conversations/{conversation_id}/summary"
+    found = server.get(path)
     if deletes:
+        title = server.get(f"/api/conversations/{conversation_id}")["title"]
+        confirm(f"Delete the summary of {title!r}, which its agent works from?", is_sure=is_sure)
         server.delete(path)
         print_result({"conversation_id": conversation_id}, "Summary deleted.", as_json=as_json)
         return
-    found = server.get(path)
     if as_json:
         print_json(found)
         return
@@ -246,5 +256,5 @@ def describe_result(run: Any, messages: Mapping[str, str]) -> str:
     if run["failure"]:
         return f"{run['failure']['kind']}: {run['failure']['message']}"
     if run["skipped"]:
-        return f"skipped {run['skipped']['count']} times: {run['skipped']['reason']}"
+        return str(run["skipped"]["in_words"])
     return messages.get(run["id"]) or run["result"] or ""

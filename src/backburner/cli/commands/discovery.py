@@ -41,6 +41,7 @@ def turn_on(server: Server, *, folder: str | None, repository: str | None, is_su
     if folder is not None:
         body["discovery_folder"] = folder
     server.put("/api/me", body)
+    print_line("Discovery is on. It looks for work while you are idle.")
 
 
 @discovery.command("off")
@@ -48,6 +49,7 @@ def turn_on(server: Server, *, folder: str | None, repository: str | None, is_su
 def turn_off(server: Server) -> None:
     """Turn discovery off. Existing proposals stay."""
     server.put("/api/me", {"discovery": False})
+    print_line("Discovery is off.")
 
 
 @discovery.command("status")

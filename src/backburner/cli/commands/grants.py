@@ -4,19 +4,20 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_items, short_id
+from backburner.cli.list_group import LIST, ListGroup
+from backburner.cli.output import local_time, print_items, print_line, short_id
 from backburner.cli.server_options import json_option, with_server
 
 
-@click.group("grants")
+@click.group("grants", cls=ListGroup)
 def grants() -> None:
-    """Manage the calls that agents may make without asking.
+    """Manage the calls that agents may make without asking. Without a command, list them.
 
     GRANT is an id, or the start of it.
     """
 
 
-@grants.command("list")
+@grants.command(LIST)
 @click.option(
     "--in",
     "conversation",
@@ -54,3 +55,4 @@ def list_grants(server: Server, *, conversation: str | None, as_json: bool) -> N
 def revoke(server: Server, *, grant: str) -> None:
     """Revoke a grant. The agent asks again before the next such call."""
     server.delete(f"/api/grants/{id_prefix.find_grant(server, grant)}")
+    print_line("Revoked. The agent asks again.")

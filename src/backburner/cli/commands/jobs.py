@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -9,6 +10,8 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.commands.conversations import describe_running
+from backburner.cli.commands.work.new_conversation import new_conversation
+from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.current_folder import folder_option
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
@@ -30,8 +33,11 @@ from backburner.cli.server_options import (
 )
 from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.errors import MachineFailed
+from backburner.core.work.views import JobStatus
 
 POLL_INTERVAL_SECONDS = 0.5
+#: In the question before they are deleted.
+MAX_JOBS_NAMED = 5
 RUNNING_STATUSES = ("running", "resumed")
 
 _in_option = click.option(
@@ -86,7 +92,7 @@ def agents(server: Server, *, as_json: bool) -> None:
 
 
 @jobs.command(LIST)
-@click.option("--status", help="Filter: running, resumed, completed, error or cancelled.")
+@click.option("--status", type=click.Choice([*map(str, JobStatus)]), help="Filter by status.")
 @_batch_option
 @_in_option
 @limit_option(50)
@@ -106,7 +112,7 @@ def list_jobs(
             "CALLS": job["calls"],
             "DESCRIPTION": truncate(job["description"]),
             "PROGRESS": truncate((job["progress"] or {}).get("text")),
-            "BATCH": job["batch"],
+            "BATCH": _batch(job),
         }
         for job in items
     ]
@@ -136,13 +142,15 @@ def start(
     """Start a job and print its id."""
     text, as_json, conversation = " ".join(prompt), options["as_json"], options["conversation"]
     title = truncate(options["name"] or text)
-    if conversation is None:
-        parent_id = server.post("/api/conversations", {"title": title})["id"]
-    else:
-        parent_id = id_prefix.find_conversation(server, conversation)
-    body = {"conversation": parent_id, "description": title, "prompt": text}
-    body |= {name: options[name] for name in ("agent", "batch", "timeout", "folder")}
-    job = server.post("/api/jobs", body)
+    parent = (
+        new_conversation(server, {"title": title})
+        if conversation is None
+        else nullcontext(id_prefix.find_conversation(server, conversation))
+    )
+    with parent as parent_id:
+        body = {"conversation": parent_id, "description": title, "prompt": text}
+        body |= {name: options[name] for name in ("agent", "batch", "timeout", "folder")}
+        job = server.post("/api/jobs", body)
     if wait:
         (job,) = _wait(server, [job["id"]], until=time.monotonic() + wait_seconds)
         (print_json if as_json else print_job)(job)
@@ -221,6 +229,7 @@ def cancel(server: Server, *, jobs: tuple[str, ...], batch: str | None, as_json:
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @_batch_option
 @_in_option
+@yes_option
 @json_option
 @with_server
 def clear(
@@ -229,24 +238,34 @@ def clear(
     jobs: tuple[str, ...],
     batch: str | None,
     conversation: str | None,
+    is_sure: bool,
     as_json: bool,
 ) -> None:
-    """Delete jobs that have ended."""
+    """Delete jobs that have ended, with their results."""
     if sum((bool(jobs), batch is not None, conversation is not None)) != 1:
         raise click.UsageError("Pass one of JOB, --batch or --in.")
-    deleted: list[Any] = []
-    for prefix in jobs:
-        job_id = id_prefix.find_job(server, prefix)
-        deleted.append(server.get(f"/api/jobs/{job_id}"))
-        server.delete(f"/api/jobs/{job_id}")
-    if conversation is not None:
-        body = {"conversation": id_prefix.find_conversation(server, conversation)}
-        deleted += server.post("/api/jobs/clear", body)["done"]
-    for parent_id in _batch_parents(server, batch) if batch is not None else ():
-        deleted += server.post("/api/jobs/clear", {"conversation": parent_id, "batch": batch})[
-            "done"
+    ids = [id_prefix.find_job(server, reference) for reference in jobs]
+    chosen = [server.get(f"/api/jobs/{job_id}") for job_id in ids]
+    if not ids:
+        parent_id = conversation and id_prefix.find_conversation(server, conversation)
+        chosen = [
+            job
+            for job in server.items("/api/jobs", parent_id=parent_id, batch=batch)
+            if job["status"] not in RUNNING_STATUSES
         ]
-    _print_changed(deleted, "Deleted", as_json=as_json)
+    if chosen:
+        names = "; ".join(truncate(job["description"]) for job in chosen[:MAX_JOBS_NAMED])
+        more = f" and {len(chosen) - MAX_JOBS_NAMED} more" * (len(chosen) > MAX_JOBS_NAMED)
+        confirm(f"Delete with all results: {names}{more}?", is_sure=is_sure)
+    for job in chosen:
+        server.delete(f"/api/jobs/{job['id']}")
+    _print_changed(chosen, "Deleted", as_json=as_json)
+
+
+def _batch(job: Any) -> str:
+    """Shorten the batch of a job that was given none: an id that tells people nothing."""
+    batch = str(job["batch"])
+    return short_id(batch) if id_prefix.is_full_id(batch) else batch
 
 
 def describe_status(job: Any) -> str:

@@ -54,8 +54,8 @@ Clients that support HTTP can connect to the server directly, with a token:
 
 \b
     claude mcp add --transport http backburner http://127.0.0.1:8484/mcp \\
-      --header "Authorization: Bearer $({command_name()} token create --name editor \\
-      --scope read --scope write)"
+      --header "Authorization: Bearer $({command_name()} token create \\
+      --name editor --scope read --scope write)"
 """
 Context = ServerRequestContext[Any, Any]
 

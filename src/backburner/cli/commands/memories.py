@@ -6,19 +6,29 @@ from urllib.parse import quote
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_items, print_result, truncate
+from backburner.cli.confirmation import confirm, yes_option
+from backburner.cli.list_group import LIST, ListGroup
+from backburner.cli.output import (
+    local_time,
+    print_items,
+    print_line,
+    print_result,
+    printable,
+    truncate,
+)
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.core.errors import NotFound
 
 
-@click.group("memories")
+@click.group("memories", cls=ListGroup)
 def memories() -> None:
-    """Manage memories.
+    """Manage memories. Without a command, list them.
 
     A memory is a short text that agents remember across conversations.
     """
 
 
-@memories.command("list")
+@memories.command(LIST)
 @limit_option(50)
 @json_option
 @with_server
@@ -47,7 +57,7 @@ def search(server: Server, *, words: tuple[str, ...], limit: int, as_json: bool)
 @with_server
 def show(server: Server, *, key: str, as_json: bool) -> None:
     """Print the whole text of a memory."""
-    memory = server.get(_path(key))
+    memory = _load(server, key)
     print_result(memory, memory["text"], as_json=as_json)
 
 
@@ -64,10 +74,22 @@ def set_memory(server: Server, *, key: str, text: str, as_json: bool) -> None:
 
 @memories.command("forget")
 @click.argument("key")
+@yes_option
 @with_server
-def forget(server: Server, *, key: str) -> None:
+def forget(server: Server, *, key: str, is_sure: bool) -> None:
     """Delete a memory."""
+    text = truncate(_load(server, key)["text"])
+    confirm(f"Forget {key!r}, which says: {text!r}?", is_sure=is_sure)
     server.delete(_path(key))
+    print_line(printable(f"Forgotten: {key}."))
+
+
+def _load(server: Server, key: str) -> Any:
+    try:
+        return server.get(_path(key))
+    except NotFound:
+        hint = "See `backburner memories`."
+        raise NotFound(f"There is no memory {key!r}.", hint=hint) from None
 
 
 def _path(key: str) -> str:

@@ -8,6 +8,9 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.command_name import name_commands
+from backburner.cli.confirmation import confirm
+from backburner.cli.live.question_text import list_options, show_question
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -21,6 +24,9 @@ from backburner.cli.output import (
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.question import NO, Purpose, QuestionType, match_number
+
+#: Questions whose answer starts a run of the kind that asked.
+ANSWERED_BY_RUN = (Purpose.QUESTION, Purpose.APPROVAL)
 
 
 @click.command("questions")
@@ -47,7 +53,7 @@ def questions(server: Server, *, question: str | None, as_json: bool) -> None:
             "ASKED": local_time(item["asked_at"]),
             "CONVERSATION": truncate(item["title"]),
             "QUESTION": truncate(item["prompt"]) if is_terminal else _one_line(item["prompt"]),
-            "OPTIONS": " / ".join(_options(item)),
+            "OPTIONS": " / ".join(list_options(item)),
         }
         for item in items
     ]
@@ -71,13 +77,13 @@ def answer(
     one = _load(server, id_prefix.find_question(server, question))
     answer_text = _meant(one, " ".join(text))
     if not is_sure and answer_text.strip().lower() != NO:
-        confirm(one, answer_text)
+        confirm_call(one, answer_text)
     conversation = server.post(f"/api/questions/{one['id']}/answer", {"answer": answer_text})
-    answered = f"Answered: {truncate(answer_text)}. {describe_continuation(conversation)}"
+    answered = f"Answered: {truncate(answer_text)}. {describe_continuation(conversation, one)}"
     print_result(conversation, answered.strip(), as_json=as_json)
 
 
-def confirm(question: Any, answer_text: str) -> None:
+def confirm_call(question: Any, answer_text: str) -> None:
     """Show a call before it is approved, and ask once more."""
     if question["purpose"] != Purpose.APPROVAL:
         return
@@ -88,16 +94,19 @@ def confirm(question: Any, answer_text: str) -> None:
             hint=f"Look at it with `backburner questions {short}`, and add --yes.",
         )
     _show(question)
-    click.confirm(f"Answer {answer_text!r} to this?", abort=True)
+    confirm(f"Answer {answer_text!r} to this?", is_sure=False)
 
 
-def describe_continuation(conversation: Any) -> str:
+def describe_continuation(conversation: Any, question: Any) -> str:
     """Say what follows from an answer."""
     texts = {
-        "background": "The work continues.",
+        "background": "It continues with your answer.",
         "waiting_input": "It has another question for you.",
         "archived": "It is archived.",
     }
+    if conversation["status"] == "active" and question["purpose"] in ANSWERED_BY_RUN:
+        short = short_id(conversation["id"])
+        return name_commands(f"The reply continues: `backburner conversations {short}`.")
     return texts.get(conversation["status"], "")
 
 
@@ -118,13 +127,6 @@ def _meant(question: Any, text: str) -> str:
     return match_number(tuple(options), text) or text
 
 
-def _options(question: Any) -> list[str]:
-    """List the options, with the numbers that a choice is answered by."""
-    if question["type"] != QuestionType.CHOICE:
-        return list(question["options"])
-    return [f"{number} {option}" for number, option in enumerate(question["options"], 1)]
-
-
 def _show(question: Any) -> None:
     print_fields(
         {
@@ -133,9 +135,7 @@ def _show(question: Any) -> None:
             "Asked": local_time(question["asked_at"]),
         }
     )
-    click.echo(f"\n{printable(question['prompt'])}")
-    for option in _options(question):
-        click.echo(printable(f"  {option.replace(' ', '  ', 1)}"))
+    click.echo(f"\n{show_question(question)}")
     for call in question["binds_to"].get("calls", ()):
         arguments = json.dumps(call["arguments"], indent=2, ensure_ascii=False)
         click.echo(f"\nThe whole call of {printable(call['tool'])}:\n{printable(arguments)}")

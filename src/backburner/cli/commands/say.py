@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
@@ -9,7 +10,9 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.commands.work.new_conversation import new_conversation
 from backburner.cli.current_folder import choose_current_folder, folder_option
+from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import print_json, print_result, printable, short_id
 from backburner.cli.server_options import json_option, with_server
@@ -77,18 +80,29 @@ def say(
     check_chat_message(content)
     found = _find_last(server) if is_continued else conversation
     place = choose_current_folder(server) if here else folder
-    conversation_id = _find_or_create(server, found, place)
-    path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
-    if model is not None:
-        body["profile"] = model
-    if options["no_wait"] or is_replacement:
-        message = server.put(f"{path}/last", body) if is_replacement else server.post(path, body)
-        result = {"conversation_id": conversation_id, "message": message}
-        _print_end(result, conversation_id, as_json=as_json)
-        return
-    reply = Reply(echo=not as_json)
+    body = {"content": content} if model is None else {"content": content, "profile": model}
+    with _find_or_create(server, found, place) as conversation_id:
+        path = f"/api/conversations/{conversation_id}/messages"
+        if options["no_wait"] or is_replacement:
+            message = (
+                server.put(f"{path}/last", body) if is_replacement else server.post(path, body)
+            )
+            result = {"conversation_id": conversation_id, "message": message}
+            _print_end(result, conversation_id, as_json=as_json)
+            return
+        reply, end = _follow_reply(server, conversation_id, body, echo=not as_json)
+    _print_end({"conversation_id": conversation_id, **end}, conversation_id, as_json=as_json)
+    if reply.failed:
+        raise BackburnerError(end.get("detail", "The reply failed."))
+
+
+def _follow_reply(
+    server: Server, conversation_id: str, body: dict[str, Any], *, echo: bool
+) -> tuple["Reply", dict[str, Any]]:
+    reply = Reply(echo=echo)
     try:
-        end = reply.follow(server.stream(path, body))
+        path = f"/api/conversations/{conversation_id}/messages"
+        return reply, reply.follow(server.stream(path, body))
     except KeyboardInterrupt:
         short = short_id(conversation_id)
         raise ReplyGoesOn(
@@ -96,9 +110,6 @@ def say(
             hint=f"Read it with `backburner conversations {short}`, or stop it with"
             f" `backburner stop {short}`.",
         ) from None
-    _print_end({"conversation_id": conversation_id, **end}, conversation_id, as_json=as_json)
-    if reply.failed:
-        raise BackburnerError(end.get("detail", "The reply failed."))
 
 
 @click.command("stop")
@@ -129,11 +140,12 @@ def _find_last(server: Server) -> str:
     return last[1]
 
 
-def _find_or_create(server: Server, conversation: str | None, folder: str | None) -> str:
+def _find_or_create(
+    server: Server, conversation: str | None, folder: str | None
+) -> AbstractContextManager[str]:
     if conversation is not None:
-        return id_prefix.find_conversation(server, conversation)
-    body = {"folder": folder} if folder else {}
-    return str(server.post("/api/conversations", body)["id"])
+        return nullcontext(id_prefix.find_conversation(server, conversation))
+    return new_conversation(server, {"folder": folder} if folder else {})
 
 
 def _print_end(result: Any, conversation_id: str, *, as_json: bool) -> None:
@@ -185,17 +197,11 @@ class Reply:
                 self._print(f"{text}\n")
         for question in data.get("questions", ()):
             if not any(question["prompt"] in text for text in texts):
-                self._print(_describe_question(question))
+                how = how_to_answer(question)
+                self._print(f"{question['prompt']}\n{how[0].upper()}{how[1:]}.\n")
         if name == "later":
             self._print(f"{name_commands(data['detail'])}\n")
 
     def _print(self, text: str) -> None:
         if self._echo:
             click.echo(printable(text), nl=False)
-
-
-def _describe_question(question: Any) -> str:
-    first, *others = question["options"] or ["..."]
-    answer = name_commands(f"`backburner answer {short_id(question['id'])}")
-    also = f" (or {', '.join(others)})" if others else ""
-    return f"{question['prompt']}\nAnswer with {answer} {first}`{also}.\n"

@@ -10,6 +10,7 @@ from backburner.cli.setting_options import file_options, setting
 from backburner.settings import Settings
 
 STOP_HINT = "Press Ctrl-C to stop."
+LOG_HINT = "See the log with `backburner logs`."
 
 
 @click.command("up")
@@ -17,8 +18,14 @@ STOP_HINT = "Press Ctrl-C to stop."
 @setting("host", "ADDRESS")
 @setting("port", "NUMBER")
 @setting("log_level", "LEVEL")
+@setting("log_format", "FORMAT")
 def up(**options: str | None) -> None:
-    """Start the server and a worker on this machine."""
+    """Start the server and a worker on this machine.
+
+    It prints its address to stdout, and warnings and errors to stderr. The rest of the log is in
+    the data folder, where `backburner logs` shows it; with --log-level, --log-format or one of
+    these settings, stderr has it too.
+    """
     run_until_stopped(options, _up_banner)
 
 
@@ -27,6 +34,7 @@ def up(**options: str | None) -> None:
 @setting("host", "ADDRESS")
 @setting("port", "NUMBER")
 @setting("log_level", "LEVEL")
+@setting("log_format", "FORMAT")
 def serve(**options: str | None) -> None:
     """Start a server without a worker (PostgreSQL only).
 
@@ -46,6 +54,7 @@ def serve(**options: str | None) -> None:
 @setting("host", "ADDRESS")
 @setting("worker_port", "NUMBER")
 @setting("log_level", "LEVEL")
+@setting("log_format", "FORMAT")
 def worker(**options: str | None) -> None:
     """Start a worker without a server (PostgreSQL only).
 
@@ -62,7 +71,7 @@ def worker(**options: str | None) -> None:
 def _up_banner(settings: Settings, address: str) -> Iterator[str]:
     yield f"Backburner {__version__} is ready at {address}"
     yield f"Data: {settings.data}"
-    yield STOP_HINT
+    yield f"{STOP_HINT} {LOG_HINT}"
 
 
 def _serve_banner(_: Settings, address: str) -> Iterator[str]:

@@ -166,7 +166,9 @@ def print_model_in_use(profile: Profile, files: dict[str, str | None], *, backgr
         print_line(f"Backburner cannot start with the current settings: {error}")
         return
     used = settings.routes.background if background else settings.routes.chat
-    user = "Background work" if background else "Chats"
+    is_for_both = settings.routes.background in (None, settings.routes.chat)
+    chats = "Chats and background work" if is_for_both else "Chats"
+    user = "Background work" if background else chats
     if used == profile.name and settings.profiles[used] == profile:
         print_line(tell_server(user, find_data_folder(**files)))
     else:

@@ -1,5 +1,6 @@
 """`backburner status`, `watch` and `away`: now, as it happens, and while you were away."""
 
+from datetime import datetime
 from typing import Any
 
 import click
@@ -83,14 +84,15 @@ def is_ready(server: Server) -> bool:
 
 def print_state(state: dict[str, Any]) -> None:
     user = state["user"]
-    paused_for = "all users" if user["all_paused"] else "you" if user["paused"] else ""
+    own = "all your background work" if user["paused"] else ""
+    paused = "all background work of all users" if user["all_paused"] else own
     ready = "ready" if state["ready"] else name_commands("not ready; run `backburner doctor`")
     print_fields(
         {
             "server": f"Backburner {state['version']} at {state['address']}, {ready}",
             "user": f"{user['name'] or user['login'] or user['id']} ({user['role']})",
             "time zone": describe_zone(user),
-            "paused": f"all background work of {paused_for}" if paused_for else "",
+            "paused": paused,
             "background": f"{state['background']} active",
             "next run": local_time(state["next_run_at"]),
             "questions": f"{state['questions']} open",
@@ -163,8 +165,21 @@ def watch(find_server: FindServer, *, conversation: str | None, as_json: bool) -
         reader.close()
 
 
+def _read_time(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Read an ISO time; without an offset, in the time zone of this machine."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except (ValueError, OverflowError):
+        hint = "Use, for example, 2026-11-16T08:00."
+        raise click.BadParameter(f"{text!r} is not a time. {hint}") from None
+
+
 @click.command("away")
-@click.option("--since", metavar="TIME", help="Start, such as 2026-11-16T08:00:00Z.")
+@click.option(
+    "--since", metavar="TIME", callback=_read_time, help="Start, such as 2026-11-16T08:00."
+)
 @click.option(
     "--seen", "mark_seen", is_flag=True, help="Mark it as seen; the next summary starts there."
 )
@@ -186,9 +201,10 @@ def away(server: Server, *, since: str | None, mark_seen: bool, as_json: bool) -
 
 def print_away(summary: Any) -> None:
     totals = summary["totals"]
+    skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
     click.echo(
         f"Since {local_time(summary['since'])}. Runs: {totals['succeeded']} succeeded,"
-        f" {totals['failed']} failed. Tokens used: {summary['spent']['tokens']:,}."
+        f" {totals['failed']} failed{skipped}. Tokens used: {summary['spent']['tokens']:,}."
     )
     questions = [
         {

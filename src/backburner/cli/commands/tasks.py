@@ -1,5 +1,6 @@
 """`backburner tasks`: standing work."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     describe_progress,
     local_time,
+    local_times,
     print_fields,
     print_items,
     print_json,
@@ -33,6 +35,13 @@ from backburner.core.conversation import PauseReason
 from backburner.core.errors import BadRequest
 
 STATUSES = ("proposed", "active", "paused", "done", "failed")
+
+
+_failure_option = click.option(
+    "--on-repeated-failure",
+    type=click.Choice(["pause", "notify"]),
+    help="Pause after two failures in a row, or notify after three and continue.",
+)
 
 
 @click.group("tasks", cls=ListGroup)
@@ -86,10 +95,10 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "description": details["description"],
             "prompt": details["prompt"],
             "schedule": details["schedule_in_words"],
-            "next runs": ", ".join(local_time(time) for time in details["next_times"]),
+            "next runs": local_times(details["next_times"]),
             "runs": _run_count(details),
             "progress": describe_progress(details["progress"]),
-            "last result": describe_result(last, messages) if last else "",
+            "last result": _last_result(last, messages) if last else "",
             "notify": details["notify"],
             "on repeated failure": details["on_repeated_failure"],
             "timeout": describe_seconds(details["timeout"]),
@@ -124,11 +133,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     type=click.IntRange(min=1),
     help="Stop after this many runs.",
 )
-@click.option(
-    "--on-repeated-failure",
-    type=click.Choice(["pause", "notify"]),
-    help="Pause after two failures in a row, or notify after three and continue.",
-)
+@_failure_option
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
@@ -169,6 +174,7 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
     help="When to send a notice.",
 )
 @click.option("--max-runs", metavar="NUMBER", help="Stop after this many runs, or `none`.")
+@_failure_option
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
@@ -324,6 +330,11 @@ def summarize(task: Any) -> str:
     next_at = local_time(task["next_run_at"])
     next_run = f", next run at {next_at}" if next_at else ""
     return f"{task['name']}, {task['schedule_in_words']}{next_run}."
+
+
+def _last_result(run: Any, messages: Mapping[str, str]) -> str:
+    skipped = "skipped: " if run["skipped"] else ""
+    return f"{skipped}{describe_result(run, messages)}"
 
 
 def _run_count(task: Any) -> str:

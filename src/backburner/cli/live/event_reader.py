@@ -5,7 +5,7 @@ from queue import Empty, Queue
 from threading import Event, Thread
 from typing import Any
 
-from backburner.cli.client import NoServer, Server
+from backburner.cli.client import NoServer, NotSignedIn, Server
 from backburner.core.errors import BackburnerError, MachineFailed
 
 #: Between two attempts to reach a server that is away.
@@ -43,17 +43,23 @@ class EventReader:
         self._closed.set()
 
     def _run(self) -> None:
-        is_lost = False
+        is_lost = is_refused = False
         while not self._closed.is_set():
             text = "The server has closed the connection."
             try:
                 for event in self._find_server().follow("/api/events", after=self._last_id):
                     if is_lost:
                         self._events.put((CONNECTED, ""))
-                    is_lost = False
+                    is_lost = is_refused = False
                     self._take(*event)
             except (NoServer, MachineFailed) as error:
                 text = error.args[0] if error.args else str(error)
+            except NotSignedIn as error:
+                # A server that starts replaces the credential, maybe after it was read here.
+                if is_refused:
+                    self._events.put(error)
+                    return
+                is_refused, text = True, error.message
             except BackburnerError as error:
                 self._events.put(error)
                 return

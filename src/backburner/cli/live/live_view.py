@@ -11,15 +11,17 @@ from typing import Any
 
 import click
 
-from backburner.cli.client import PAGE_SIZE, NoServer
-from backburner.cli.command_name import name_commands
+from backburner.cli.client import PAGE_SIZE, NoServer, NotSignedIn
 from backburner.cli.live.event_reader import CONNECTED, LOST
+from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.output import printable, short_id, truncate
 from backburner.cli.server_options import FindServer
 from backburner.core.errors import MachineFailed, NotFound
 
 #: Messages and runs of a conversation that are looked at after a change.
 NEWEST = 10
+#: Of the conversation at the beginning of each line.
+MAX_TITLE_CHARS = 32
 
 
 class EventLines:
@@ -86,8 +88,6 @@ class LiveView:
             self._line(None, f"{data} Waiting for the server.")
         elif name == CONNECTED:
             self._line(None, "Connected again.")
-            # A server that was restarted may have another address.
-            self._server = self._find_server()
             self._left |= dict.fromkeys([("run", None)])
             self._catch_up()
         elif name == "reset":
@@ -110,12 +110,14 @@ class LiveView:
         return conversation_id is not None and self._conversation_id in (None, conversation_id)
 
     def _catch_up(self) -> None:
-        """Show what has changed; if the server is away, later."""
+        """Show what has changed; if the server is away or lets nobody in yet, later."""
         try:
+            # A server that was restarted may have another address and another credential.
+            self._server = self._find_server()
             for kind, conversation_id in list(self._left):
                 self._show_change(kind, conversation_id)
                 del self._left[kind, conversation_id]
-        except (NoServer, MachineFailed):
+        except (NoServer, MachineFailed, NotSignedIn):
             pass
 
     def _show_change(self, kind: str, conversation_id: str | None) -> None:
@@ -225,8 +227,8 @@ class LiveView:
         for question in self._open_questions():
             if question["id"] not in self._questions:
                 self._questions.add(question["id"])
-                how = name_commands(f"answer with `backburner answer {short_id(question['id'])}`")
-                self._line(question["conversation_id"], f"asks: {question['prompt']} ({how})")
+                asked = f"asks: {question['prompt']} ({how_to_answer(question)})"
+                self._line(question["conversation_id"], asked)
 
     def _open_questions(self) -> Iterator[Any]:
         for question in self._server.items("/api/questions"):
@@ -244,6 +246,8 @@ class LiveView:
         goes_on = text.startswith(before)
         fresh = text.removeprefix(before)
         if fresh and not (goes_on and self._writing == run_id):
+            # Calls are looked at from time to time only: those before this text come first.
+            self.refresh()
             self._end_text()
             click.echo(f"[{self._title(conversation_id)}] ", nl=False)
             self._writing = run_id
@@ -253,10 +257,11 @@ class LiveView:
         if conversation_id not in self._titles:
             try:
                 found = self._server.get(f"/api/conversations/{conversation_id}")
-            except (NotFound, NoServer, MachineFailed):
+            except (NotFound, NoServer, NotSignedIn, MachineFailed):
                 return short_id(conversation_id)
             self._titles[conversation_id] = found["title"]
-        return printable(truncate(self._titles[conversation_id])) or short_id(conversation_id)
+        title = truncate(self._titles[conversation_id], MAX_TITLE_CHARS)
+        return printable(title) or short_id(conversation_id)
 
     def _end_text(self) -> None:
         if self._writing is not None:
@@ -272,6 +277,8 @@ class LiveView:
 def _describe_end(run: Any) -> str:
     if run["status"] == "queued":
         return f"waits ({run['kind']})"
+    if run["skipped"]:
+        return f"skipped: {run['skipped']['in_words']}"
     if run["failure"]:
         return f"failed ({run['kind']}): {run['failure']['message']}"
     return f"ended ({run['kind']}): {run['status']}"

@@ -97,6 +97,19 @@ def begin(conversation: Conversation, *, now: datetime) -> RunStart:
     return RunStart(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
 
 
+def blame_pause(step: Step, *, resumed_at: datetime | None) -> Step:
+    """Correct the reason of missed slots if all work was paused until after the last of them."""
+    return replace(
+        step,
+        skipped=tuple(
+            replace(missed, reason=SkipReason.PAUSED)
+            if resumed_at is not None and missed.gap.last_at <= resumed_at
+            else missed
+            for missed in step.skipped
+        ),
+    )
+
+
 def skip_discovery_slot(conversation: Conversation, *, now: datetime) -> Conversation:
     """Skip the due slots without a record, while the user is busy or away."""
     passed, _ = advance_schedule(conversation, SkipReason.MISSED, now=now)

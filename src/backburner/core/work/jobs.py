@@ -39,9 +39,9 @@ def check_new_jobs(ancestry: Sequence[Conversation], *, open_jobs: int, new_jobs
 
 def result_text(outcome: Complete) -> str:
     """Combine the message of a job and its result, if it has one."""
-    if outcome.result is None:
+    result = "" if outcome.result is None else format_result(outcome.result)
+    if not result.strip():
         return outcome.message or DEFAULT_RESULT
-    result = format_result(outcome.result)
     return result if outcome.message is None else f"{outcome.message}\n\nResult: {result}"
 
 

@@ -22,6 +22,7 @@ from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
 from backburner.core.validation import canonical_json, check_text
 from backburner.core.work.timeouts import describe_timeout
+from backburner.core.work.views import continues_after_failures
 
 MAX_PROPOSALS_PER_RUN = 3
 MAX_REASON_CHARS = 2_000
@@ -111,6 +112,7 @@ def proposal_question(
         "agent": conversation.agent,
         "profile": conversation.requested_profile,
         "timeout": None if timeout is None else timeout.total_seconds(),
+        "on_repeated_failure": conversation.on_repeated_failure.value,
     }
     digest = hashlib.sha256(canonical_json(shown).encode()).hexdigest()
     return Question(
@@ -142,6 +144,8 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
         lines.append(f"Agent: {conversation.agent}.")
     if conversation.run_timeout is not None:
         lines.append(f"A run may take up to {describe_timeout(conversation.run_timeout)}.")
+    if continues_after_failures(conversation):
+        lines.append("It would continue after repeated failures.")
     if conversation.tools is not None:
         tools = ", ".join(conversation.tools) or "none"
         lines.append(_truncate(f"Tools: {tools}.", MAX_PROPOSAL_LINE_CHARS))

@@ -11,6 +11,7 @@ from backburner.core.conversation import (
     Conversation,
     EndedAs,
     Kind,
+    OnRepeatedFailure,
     PauseReason,
     Status,
     may_contain_outside_text,
@@ -142,6 +143,12 @@ def task_status(conversation: Conversation) -> TaskStatus | None:
         case EndedAs.ERROR:
             return TaskStatus.FAILED
     return None
+
+
+def continues_after_failures(work: Conversation) -> bool:
+    """Return whether repeated failures neither pause nor end the work."""
+    repeats = work.schedule is not None and is_recurring(work.schedule)
+    return repeats and work.on_repeated_failure is OnRepeatedFailure.NOTIFY
 
 
 def job_status(conversation: Conversation) -> JobStatus | None:

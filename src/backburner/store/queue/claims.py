@@ -26,6 +26,7 @@ from backburner.ports import (
     RescuedTurn,
     SeatRequest,
 )
+from backburner.store.accounts.users import Users
 from backburner.store.context import Context, Group
 from backburner.store.dialect import has_row_locks, read_by_clock, read_with_clock
 from backburner.store.mapping import to_conversation
@@ -449,6 +450,8 @@ class _Taker:
 
     def _save_missed(self, step: Step) -> None:
         if step.skipped:
+            resumed_at = Users(self.tx).load(step.conversation.user_id).resumed_at
+            step = transitions.blame_pause(step, resumed_at=resumed_at)
             Conversations(self.tx).update(step.conversation)
             steps.write(self.tx, step, cause=None)
             self.tx.write_now()

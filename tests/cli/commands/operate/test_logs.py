@@ -1,5 +1,6 @@
-"""`backburner logs`, and how much of the log a terminal shows."""
+"""`backburner logs`, and how much of the log a terminal or a pipe shows."""
 
+import json
 import signal
 import stat
 from collections.abc import Callable
@@ -115,3 +116,43 @@ def test_a_level_that_was_asked_for_is_shown(tmp_path: Path, call: Call) -> None
         shown.end()
 
     assert "run.started" in shown.seen
+
+
+def test_a_pipe_has_the_sentences_of_a_terminal_and_no_routine_lines(
+    start: Start, call: Call, tmp_path: Path
+) -> None:
+    running = start("up", "--port", "0", "--data", tmp_path)
+    running.wait_until_ready()
+    assert call("say", "Hello?", "--data", str(tmp_path)).code == 0
+    ended = running.end(signal.SIGTERM)
+
+    assert ended.out[-1] == "Stopped."
+    assert not any("run.started" in line for line in ended.out + ended.err)
+    assert "run.started" in (tmp_path / "log" / "server.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("BACKBURNER_LOG_LEVEL", "info"), ("BACKBURNER_LOG_FORMAT", "text")]
+)
+def test_a_service_manager_gets_every_line_when_the_settings_say_so(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    running = start("up", "--port", "0", "--data", tmp_path)
+    running.wait_until_ready()
+    ended = running.end(signal.SIGTERM)
+
+    assert any("server.started" in line for line in ended.err)
+    assert not any("server.started" in line for line in ended.out)
+
+
+def test_log_lines_on_stderr_can_be_json(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKBURNER_LOG_FORMAT", "json")
+    running = start("up", "--port", "0", "--data", tmp_path)
+    running.wait_until_ready()
+    ended = running.end(signal.SIGTERM)
+
+    events = [json.loads(line)["event"] for line in ended.err]
+    assert "server.started" in events

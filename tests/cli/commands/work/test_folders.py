@@ -1,6 +1,7 @@
 """`backburner folders` and `say --here`, with a real server."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def app(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _prompt: text)
 
 
@@ -35,11 +37,12 @@ def test_a_folder_is_added_listed_accepted_and_removed(app: Path, call: Call) ->
     added = call("folders", "add", str(app))
     (app / "AGENTS.md").write_text("Do something else.\n")
     changed = call("folders", "list")
+    refused = call("folders", "accept", str(app))
     shown = call("folders", "accept", str(app), "--yes")
     again = call("folders", "accept", str(app))
     read_only = call("folders", "add", str(app), "--read-only")
     listed = json.loads("\n".join(call("folders", "list", "--json").out))
-    call("folders", "remove", str(app))
+    removed = call("folders", "remove", str(app))
     gone = call("folders", "remove", str(app))
 
     assert empty.out == ["No folders: agents have private workspaces."]
@@ -47,12 +50,14 @@ def test_a_folder_is_added_listed_accepted_and_removed(app: Path, call: Call) ->
     assert told.startswith(f"Added {app}: agents may read and change it, without the network.")
     assert told.endswith("They follow AGENTS.md there.")
     assert "instructions changed" in changed.out[1]
+    assert (refused.code, refused.err[0].endswith("Add --yes.")) == (2, True)
     assert "-Run the tests first." in shown.out
     assert "+Do something else." in shown.out
     assert shown.out[-1] == "Accepted."
     assert again.out == ["Agents follow these instructions already."]
     assert "agents may read it" in read_only.out[0]
     assert [(one["path"], one["read_only"]) for one in listed] == [(str(app), True)]
+    assert removed.out == [f"Removed {app}: agents can no longer use it."]
     assert gone.code == 3
 
 
@@ -106,6 +111,7 @@ def test_say_here_offers_to_add_the_current_folder_and_works_there(
 ) -> None:
     (app / "src").mkdir()
     monkeypatch.chdir(app)
+    script = call("say", "--here", "hello")
     answer(monkeypatch, "n")
     refused = call("say", "--here", "hello")
     answer(monkeypatch, "y")
@@ -115,6 +121,8 @@ def test_say_here_offers_to_add_the_current_folder_and_works_there(
     below = call("say", "--here", "hello", "--json")
     named = call("say", "--folder", "app", "hello", "--json")
 
+    assert script.code == 2
+    assert "There is no terminal to ask. Add the folder first: `" in script.err[0]
     assert refused.code == 1
     assert "Nothing was sent." in refused.err[-1]
     for ended in (first, below, named):

@@ -1,13 +1,16 @@
 """Every slot ends as a run, or in a skipped row with the reason; a gap is one row."""
 
 from datetime import timedelta
+from functools import partial
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
+from backburner.core.ids import UserId
 from backburner.core.run import RunStatus, SkippedSlots, SkipReason
 from backburner.core.schedule import CatchUp, Cron, Gap, Interval, Scheduled
+from backburner.ports import Tx
 from support.contracts.store.claiming import HOUR, HOURLY, QUESTION
-from support.stage.make import NOON
+from support.stage.make import NOON, USER
 from support.stage.scene import Scene
 
 SKIPPING = Interval(HOUR, anchor=NOON, catch_up=CatchUp.SKIP)
@@ -124,6 +127,30 @@ def slots_of_paused_work_are_nobodys(scene: Scene) -> None:
 
     assert _skipped(scene, task) == []
     assert scene.load(task).next_run_at == NOON + 4 * HOUR
+
+
+def slots_that_came_while_everything_was_paused_say_so(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    for user in (USER, None):
+        before = scene.clock.now
+        scene.run(partial(_pause, user, paused=True))
+        scene.clock.advance(3 * HOUR)
+        scene.run(partial(_pause, user, paused=False))
+
+        scene.finish(scene.begin_work())
+
+        gap = Gap(3, before, before + 2 * HOUR)
+        assert _skipped(scene, task)[0] == SkippedSlots(gap, SkipReason.PAUSED)
+        scene.clock.advance(HOUR)
+
+    scene.clock.advance(2 * HOUR)
+    scene.begin_work()
+    gap = Gap(2, scene.clock.now - 2 * HOUR, scene.clock.now - HOUR)
+    assert _skipped(scene, task)[0] == SkippedSlots(gap, SkipReason.MISSED)
+
+
+def _pause(user: UserId | None, tx: Tx, *, paused: bool) -> None:
+    tx.users.pause_everything(user, paused=paused)
 
 
 def _skipped(scene: Scene, task: Conversation) -> list[SkippedSlots | None]:

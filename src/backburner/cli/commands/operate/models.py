@@ -53,9 +53,10 @@ def use(
 @json_option
 @with_server
 def reload(server: Server, *, as_json: bool) -> None:
-    """Read the models from the settings again, in all processes (operators only).
+    """Read the models from the settings again (operators only).
 
-    Runs in progress keep their model. If the settings are invalid, nothing changes.
+    All processes use them at once; runs in progress keep their model. If the settings are invalid,
+    nothing changes.
     """
     _print(server.post_once("/api/models/reload")["items"], as_json=as_json)
 

@@ -27,11 +27,16 @@ def rename(server: Server, *, conversation: str, title: str, as_json: bool) -> N
 
 @click.command("notify")
 @click.argument("conversation")
-@click.argument("when", type=click.Choice(["always", "on_change", "on_failure", "never"]))
+@click.argument(
+    "when", metavar="WHEN", type=click.Choice(["always", "on_change", "on_failure", "never"])
+)
 @json_option
 @with_server
 def notify(server: Server, *, conversation: str, when: str, as_json: bool) -> None:
-    """Set when the work of a conversation sends a notice."""
+    """Set when the work of a conversation sends a notice.
+
+    WHEN is always, on_change, on_failure or never.
+    """
     changed = server.patch(_path(server, conversation), {"notify": when})
     print_result(changed, f"{changed['title']}: notify {changed['notify']}.", as_json=as_json)
 

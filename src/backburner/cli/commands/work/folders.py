@@ -8,23 +8,25 @@ from urllib.parse import urlencode
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import print_items, print_line, print_result
+from backburner.cli.confirmation import confirm, yes_option
+from backburner.cli.list_group import LIST, ListGroup
+from backburner.cli.output import print_items, print_line, print_result, printable
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import NotFound
 
 PATH = "/api/folders"
 
 
-@click.group("folders")
+@click.group("folders", cls=ListGroup)
 def folders() -> None:
-    """Manage the folders that agents may work in.
+    """Manage the folders that agents may work in. Without a command, list them.
 
     Agents run commands and change files in a folder that you added, without the network and without
     asking. PATH is a folder of this machine.
     """
 
 
-@folders.command("list")
+@folders.command(LIST)
 @json_option
 @with_server
 def list_folders(server: Server, *, as_json: bool) -> None:
@@ -65,28 +67,29 @@ def add(server: Server, *, path: str, read_only: bool, as_json: bool) -> None:
 @with_server
 def remove(server: Server, *, path: str) -> None:
     """Remove a folder. Its files stay."""
-    server.delete(f"{PATH}?{urlencode({'path': absolute(path)})}")
+    wanted = absolute(path)
+    server.delete(f"{PATH}?{urlencode({'path': wanted})}")
+    print_line(printable(f"Removed {wanted}: agents can no longer use it."))
 
 
 @folders.command("accept")
 @click.argument("path")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 @with_server
-def accept(server: Server, *, path: str, yes: bool, as_json: bool) -> None:
+def accept(server: Server, *, path: str, is_sure: bool, as_json: bool) -> None:
     """Show how the instructions in a folder changed, and accept them."""
     wanted = absolute(path)
     folder = next((one for one in server.items(PATH) if one["path"] == wanted), None)
     if folder is None:
-        raise NotFound(f"{path} was not added.", hint="`backburner folders list` shows the others.")
+        raise NotFound(f"{path} was not added.", hint="See `backburner folders`.")
     if folder["changed"] is None:
         print_result(folder, "Agents follow these instructions already.", as_json=as_json)
         return
     if not as_json:
         for line in _compare(folder["instructions"], folder["changed"]):
             print_line(line)
-    if not yes:
-        click.confirm("Follow these instructions from now on?", abort=True, err=True)
+    confirm("Follow these instructions from now on?", is_sure=is_sure)
     body = {"path": folder["path"], "digest": folder["changed_digest"]}
     accepted = server.post(f"{PATH}/accept", body)
     print_result(accepted, "Accepted.", as_json=as_json)

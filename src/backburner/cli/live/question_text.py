@@ -1,0 +1,28 @@
+"""Questions of agents, as people read them, and how to answer them."""
+
+from typing import Any
+
+from backburner.cli.command_name import name_commands
+from backburner.cli.output import printable, short_id
+from backburner.core.question import QuestionType
+
+
+def list_options(question: Any) -> list[str]:
+    """List the options, with the numbers that a choice is answered by."""
+    if question["type"] != QuestionType.CHOICE:
+        return list(question["options"])
+    return [f"{number} {option}" for number, option in enumerate(question["options"], 1)]
+
+
+def show_question(question: Any) -> str:
+    """Show the prompt and the options, one per line."""
+    options = [f"  {option.replace(' ', '  ', 1)}" for option in list_options(question)]
+    return printable("\n".join([question["prompt"], *options]))
+
+
+def how_to_answer(question: Any) -> str:
+    """Name the command that answers a question, with its first option and the others."""
+    first, *others = question["options"] or ["..."]
+    command = name_commands(f"`backburner answer {short_id(question['id'])}")
+    also = f" (or {', '.join(others)})" if others else ""
+    return printable(f"answer with {command} {first}`{also}")
