@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.doubles.engine import COMPLETE, End, Say, ScriptedEngine
+from support.doubles.engine import COMPLETE, Call, End, Say, ScriptedEngine
 from support.people.users import add_user
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
@@ -242,6 +242,28 @@ async def test_discovery_looks_at_a_project_that_was_named_when_it_was_switched_
     failure = stage.history(looks)[0].failure
     assert failure is not None
     assert "was removed" in failure.message
+
+
+@requirement("B-propose", "B-folder")
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_proposed_task_has_the_folder_as_its_user_added_it(
+    stage: Stage, *, read_only: bool
+) -> None:
+    folder = Folder(
+        path="/srv/app", machine="", machine_name="", read_only=read_only, created_at=NOON
+    )
+    stage.database.run(lambda tx: tx.folders.put(USER, folder))
+    switch_on(stage, LookedAt("app"))
+    await talk(stage, "Hello.")
+    let_pass(stage, 31 * MINUTE)
+    proposed = {"name": "tests", "prompt": "Run the tests.", "interval": "1h", "why": "They fail."}
+    stage.engine.then(Call("task_propose", proposed), End(COMPLETE))
+    await stage.work()
+
+    (looks,) = found(stage)
+    (task,) = stage.database.run(lambda tx: tx.conversations.open_children(USER, looks.id))
+    assert looks.folder == WorkFolder("/srv/app", read_only=True)
+    assert task.folder == WorkFolder("/srv/app", read_only=read_only)
 
 
 async def test_a_token_names_a_project_only_with_what_it_was_given(stage: Stage) -> None:

@@ -3,7 +3,6 @@
 The repository, git and pytest are real; `gh` and `kubectl` need their own sign-in file.
 """
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import Call, End, ScriptedEngine
+from support.programs.repository import Repository
 from support.programs.signed_in import SignedInOwner
 from support.requirements import requirement
 from support.stage.make import NOON, USER
@@ -49,23 +49,9 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.owner = SignedInOwner(root)
-        self.app, self.remote = root / "code" / "app", root / "code" / "remote.git"
+        self.repository = Repository(root / "code")
+        self.app = self.repository.app
         self.kept = root / "kept"
-        self.app.mkdir(parents=True)
-        self._git("init", "--quiet", "--bare", str(self.remote))
-        self._git("init", "--quiet", "--initial-branch=main")
-        self._git("remote", "add", "origin", str(self.remote))
-        (self.app / "test_app.py").write_text("def test_app():\n    assert 1 + 1 == 2\n")
-        self.push("Add a test")
-
-    def push(self, message: str) -> None:
-        self._git("add", ".")
-        self._git("commit", "--quiet", "--allow-empty", "-m", message)
-        self._git("push", "--quiet", "origin", "main")
-
-    def _git(self, *arguments: str) -> None:
-        git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
-        subprocess.run(git, cwd=self.app, check=True)
 
     def offers(self, _user: UserId, terms: CommandTerms) -> Sequence[Offer]:
         folder = Path(terms.folder.path) if terms.folder else self.owner.folder
@@ -104,7 +90,7 @@ def stage(database: Database, project: Project) -> Stage:
         describe_repository=project.describe,
     )
     stage.user()
-    for path in (project.app, project.remote):
+    for path in (project.app, project.repository.remote):
         added = Folder(
             path=str(path), machine="", machine_name="", read_only=False, created_at=NOON
         )
@@ -183,7 +169,7 @@ async def test_tests_run_on_a_push_without_any_question(
     task = await watch(stage, project.folder(project.app))
     await stage.work()
 
-    project.push("Change something")
+    project.repository.push("Change something")
     clock.advance(HALF_AN_HOUR)
     stage.engine.then(log, test, End({"complete": True, "result": "green"}))
     await stage.work()

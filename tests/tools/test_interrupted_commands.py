@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.doubles.engine import Call, ScriptedEngine, Step
 from support.doubles.tools import ALONE
+from support.requirements import requirement
 from support.stage.make import USER
 from support.stage.stage import Stage
 
@@ -126,6 +127,19 @@ async def test_the_difference_is_shown_once_and_put_back_after_a_yes(house: Hous
     assert not (house.folder / ".npmrc").exists()
     # What was there is not lost.
     assert house.records() == ["before", "change", "change"]
+
+
+@requirement("Z-approve")
+async def test_the_session_that_is_told_of_the_difference_is_marked(house: House) -> None:
+    chat = await house.stage.chat()
+    await interrupt(house, chat)
+    await house.report()
+    assert not house.stage.load(chat).outside_read
+
+    await house.stage.answer(chat, NO)
+    await house.stage.work()
+
+    assert house.stage.load(chat).outside_read
 
 
 async def test_the_preview_of_an_undo_shows_what_it_does(house: House) -> None:

@@ -132,8 +132,8 @@ def test_commands_and_fetches_need_approval_and_files_do_not(use: Workspace) -> 
         "write_file": (True, False, False, GrantMatch.NOTHING),
         "list_files": (True, True, True, GrantMatch.TOOL),
         "run_command": (False, False, True, GrantMatch.COMMAND),
-        "keep_change": (False, False, False, GrantMatch.NOTHING),
-        "undo_change": (False, False, False, GrantMatch.NOTHING),
+        "keep_change": (False, False, True, GrantMatch.NOTHING),
+        "undo_change": (False, False, True, GrantMatch.NOTHING),
         "fetch_url": (False, True, True, GrantMatch.HOST),
     }
 

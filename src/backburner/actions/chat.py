@@ -141,10 +141,18 @@ async def find_reply(
             return ()
         reply = tx.replies.find(user, conversation_id, sent.message.id, sent.items)
         if reply is not None:
-            return reply
+            return _with_questions(tx, user, conversation_id, reply)
         return () if is_written_here else tx.events.drafts(user, [conversation_id])
 
     return await deps.store.read(work)
+
+
+def _with_questions(tx: Tx, user: UserId, conversation_id: ConversationId, reply: Reply) -> Reply:
+    run = reply.run
+    if run is None:
+        return reply
+    asked = tx.questions.open_of(user, conversation_id)
+    return replace(reply, questions=[one for one in asked if one.run_id == run.id])
 
 
 async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:

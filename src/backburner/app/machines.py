@@ -146,13 +146,14 @@ def _repositories(settings: Settings, shell: Shell) -> DescribeRepository:
     ) -> str:
         own = conversation.folder_path
         folder = settings.workspaces / conversation.user_id if own is None else Path(own)
-        if own is not None and await asyncio.to_thread(os.path.realpath, own) != own:
+        real = Path(await asyncio.to_thread(os.path.realpath, folder))
+        if own is not None and real != folder:
             return ""
-        described = await describe_repository(folder, shell)
+        described = await describe_repository(real, shell)
         name = str(conversation.state.context.get(REPOSITORY, ""))
         if name and may_sign_in and sign_ins is not None:
             agents = [Path(path) for path in folders]
-            described += await describe_ci(folder, name, sign_ins, agents=agents)
+            described += await describe_ci(real, name, sign_ins, agents=agents)
         return described
 
     return describe

@@ -56,6 +56,8 @@ class Offer:
     waits: bool = False
     #: Describes a call to the user who is asked about it.
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
+    #: The preview may contain outside text, such as names and lines of files.
+    preview_outside: bool = True
     #: Raises a `BackburnerError` for a call that no approval could help.
     check: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
 

@@ -29,10 +29,12 @@ class Launcher(Protocol):
         writable: Sequence[Path],
         limit_report: Path,
         readable: Sequence[Path] = (),
+        direct: Sequence[Path] = (),
     ) -> None:
         """Write a wrapper script for a program that ends with all its child processes.
 
-        The program gets only the environment variables in `keep`, and may write to `writable`. If
+        The program gets only the environment variables in `keep`, and may write to `writable`. It
+        does not start if a link has become part of the path of a folder that is `direct`. If
         it is ended because it uses too much, the file `limit_report` says of what: `memory`,
         `processes`, `disk` or `files`.
         """

@@ -346,6 +346,8 @@ class Reply:
 
     run: Run | None
     messages: Sequence[Message]
+    #: Open questions that the run has asked.
+    questions: Sequence[Question] = ()
 
 
 class Replies(Protocol):

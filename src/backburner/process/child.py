@@ -25,7 +25,7 @@ else:
 
 #: The options that the reaper passes on to here.
 OPTIONS = (
-    *("read", "write", "execute", "alone", "network", "namespace"),
+    *("read", "write", "execute", "direct", "cwd", "alone", "network", "namespace"),
     *("file_limit", "process_limit", "group"),
 )
 #: Of -1000 to 1000. The kernel ends processes with a higher one first when memory runs out.
@@ -123,13 +123,20 @@ def apply_options(values: "dict[str, list[str]]") -> None:
         set_limits(int(values["file_limit"][0]), int(values["process_limit"][0]))
     if values["namespace"]:
         namespace.mount_proc(network=network)
-        namespace.make_read_only(values["write"])
+    folders = {path: landlock.open_direct(path) for path in values["direct"]}
+    if values["namespace"]:
+        namespace.make_read_only(values["write"], folders)
         namespace.reopen_streams()
         values["read"].append("/proc")
+    if values["cwd"]:
+        os.fchdir(landlock.open_direct(values["cwd"][0]))
+    elif values["namespace"]:
+        # It is still the folder below a mount.
+        os.chdir(os.getcwd())
     if values["read"] or values["write"]:
         drop_capabilities()
         landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        landlock.restrict(values["read"], values["write"], values["execute"])
+        landlock.restrict(values["read"], values["write"], values["execute"], folders)
         seccomp.restrict(landlock.call, network=network, alone=bool(values["alone"]))
 
 

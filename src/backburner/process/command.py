@@ -40,6 +40,14 @@ class Command:
     def program(self) -> str:
         return self.argv[0]
 
+    def options(self) -> list[str]:
+        """Write it as command line options of the reaper, without argv and env."""
+        options = reaper_options(self.confinement, self.limits)
+        direct = () if self.confinement is None else self.confinement.direct
+        if any(self.cwd.is_relative_to(folder) for folder in direct):
+            options.append(f"cwd={self.cwd}")
+        return options
+
 
 def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None) -> list[str]:
     """Write a confinement and limits as command line options of the reaper."""
@@ -48,6 +56,7 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
         options += [f"read={path}" for path in confinement.readable]
         options += [f"write={path}" for path in confinement.writable]
         options += [f"execute={path}" for path in confinement.executable]
+        options += [f"direct={path}" for path in confinement.direct]
         options += [] if confinement.starts_programs else ["alone=1"]
         options += ["network=1"] if confinement.network else []
         options += ["namespace=1"] if confinement.process_namespace else []

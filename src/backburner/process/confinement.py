@@ -66,6 +66,9 @@ class Confinement:
     readable: tuple[Path, ...]
     #: Folders and files to read, execute, change and delete.
     writable: tuple[Path, ...]
+    #: Of these folders, those whose path has no link when the program starts; else it does not.
+    #: If it starts in one of them, or below, the path to there has none either.
+    direct: tuple[Path, ...] = ()
     #: Without it they can neither connect nor listen, not even on this machine.
     network: bool = True
     #: With any, they start programs from these files alone.
@@ -109,6 +112,7 @@ class ProcessLimits:
 def confine_to(
     *writable: Path,
     readable: Iterable[Path] = (),
+    direct: Iterable[Path] = (),
     network: bool = True,
     sees_processes: bool = True,
 ) -> Confinement:
@@ -127,6 +131,7 @@ def confine_to(
             *readable,
         ),
         writable=(*DEVICES, *writable),
+        direct=tuple(direct),
         network=network,
         process_namespace=not sees_processes and gives_process_namespace(),
     )

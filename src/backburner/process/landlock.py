@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 NOT_CONFINED = 1000
 #: The same: the kernel gives no namespaces, or has none left.
 NO_NAMESPACE, NAMESPACES_USED_UP = 1001, 1002
+#: The same: a folder that has to be opened through no link is gone, or there is one.
+FOLDER_REPLACED = 1003
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 CREATE_RULESET_VERSION = 1
@@ -46,13 +48,31 @@ def handled_rights(version: int) -> int:
     return newest.get(version, (IOCTL_DEV << 1) - 1)
 
 
+def open_direct(path: str) -> int:
+    """Open a folder through no link, from the top on."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open("/", flags)
+    try:
+        for name in path.split("/"):
+            if name:
+                below = os.open(name, flags, dir_fd=opened)
+                os.close(opened)
+                opened = below
+    except OSError:
+        raise OSError(FOLDER_REPLACED, "There is a link.") from None
+    return opened
+
+
 def restrict(
-    readable: "list[str]", writable: "list[str]", executable: "list[str] | None" = None
+    readable: "list[str]",
+    writable: "list[str]",
+    executable: "list[str] | None" = None,
+    folders: "dict[str, int] | None" = None,
 ) -> None:
     """Confine this process and its descendants to these folders and files.
 
     Paths that do not exist are skipped, and stay forbidden if they are made later. With
-    `executable`, programs are started from these files alone.
+    `executable`, programs are started from these files alone. Some of the `folders` may be open.
     """
     supported = version()
     if supported < 1:
@@ -70,17 +90,17 @@ def restrict(
         (executable or [], EXECUTE | READ_FILE),
     ):
         for path in paths:
-            allow(rules, path, access & files)
+            allow(rules, path, access & files, (folders or {}).get(path))
     check(call("syscall", RESTRICT_SELF, rules, 0))
     os.close(rules)
 
 
-def allow(rules: int, path: str, access: int) -> None:
+def allow(rules: int, path: str, access: int, opened: "int | None" = None) -> None:
     try:
-        target = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        target = os.open(path, os.O_PATH | os.O_CLOEXEC) if opened is None else os.dup(opened)
     except OSError:
         return
-    if not os.path.isdir(path):
+    if opened is None and not os.path.isdir(path):
         access &= FILE_RIGHTS
     rule = access.to_bytes(8, sys.byteorder) + target.to_bytes(4, sys.byteorder)
     check(call("syscall", ADD_RULE, rules, RULE_PATH_BENEATH, rule, 0))

@@ -43,11 +43,14 @@ class CleanLauncher:
         writable: Sequence[Path],
         limit_report: Path,
         readable: Sequence[Path] = (),
+        direct: Sequence[Path] = (),
     ) -> None:
         readable = (program, *self.readable, *readable)
         confinement = None
         if self.confined:
-            confinement = confine_to(*writable, readable=readable, sees_processes=False)
+            confinement = confine_to(
+                *writable, readable=readable, direct=direct, sees_processes=False
+            )
         limits = ProcessLimits(
             max_new_processes=MAX_PROCESSES,
             max_processes=MAX_PROCESSES,

@@ -25,7 +25,8 @@ NO_SUID, NO_DEVICES, NO_EXECUTION, RECURSIVE = 2, 4, 8, 0x4000
 SLAVE = 0x80000
 #: System calls, with the same numbers on every machine, and their flags.
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
-AT_FDCWD, AT_RECURSIVE, CLONE_TREE, FROM_DESCRIPTOR, ATTRIBUTE_READ_ONLY = -100, 0x8000, 1, 4, 1
+AT_FDCWD, AT_RECURSIVE, AT_DESCRIPTOR, ATTRIBUTE_READ_ONLY = -100, 0x8000, 0x1000, 1
+CLONE_TREE, FROM_DESCRIPTOR, TO_DESCRIPTOR = 1, 4, 0x40
 #: Errors of a kernel that gives namespaces and has none left: EAGAIN, ENOMEM, ENOSPC, EUSERS.
 USED_UP = (11, 12, 28, 87)
 #: Only processes that the reader could trace: the init is none of them.
@@ -119,23 +120,22 @@ def mount_proc(*, network: bool) -> None:
     check(landlock.call("mount", b"proc", b"/proc", b"proc", flags, ONLY_OWN))
 
 
-def make_read_only(writable: "list[str]") -> None:
+def make_read_only(writable: "list[str]", folders: "dict[str, int]") -> None:
     """Make all mounts of this process read-only, except for these folders, if the kernel can.
 
-    Landlock does not cover modes, times and owners of files. Devices need not be named.
+    Landlock does not cover modes, times and owners of files. Devices need not be named. Some of the
+    `folders` are open, and are not looked up again.
     """
-    paths = [os.path.realpath(path) for path in writable]
-    paths = [path for path in paths if os.path.isdir(path) or os.path.isfile(path)]
+    paths = [path if path in folders else os.path.realpath(path) for path in writable]
+    paths = [path for path in paths if path in folders or is_mountable(path)]
     # Copies as they are now, with what is read-only in them already.
-    copies = [open_tree(path) for path in paths]
+    copies = [open_tree(path, folders.get(path)) for path in paths]
     if min(copies, default=0) >= 0 and set_read_only():
         for copy, path in zip(copies, paths, strict=True):
-            target = os.fsencode(path)
-            landlock.check(
-                landlock.call("syscall", MOVE_MOUNT, copy, b"", AT_FDCWD, target, FROM_DESCRIPTOR)
-            )
-        # It is still the folder below a copy.
-        os.chdir(os.getcwd())
+            flags, place = FROM_DESCRIPTOR, (AT_FDCWD, os.fsencode(path))
+            if path in folders:
+                flags, place = FROM_DESCRIPTOR | TO_DESCRIPTOR, (folders[path], b"")
+            landlock.check(landlock.call("syscall", MOVE_MOUNT, copy, b"", *place, flags))
     for copy in copies:
         if copy >= 0:
             os.close(copy)
@@ -154,8 +154,14 @@ def reopen_streams() -> None:
     os.close(nothing)
 
 
-def open_tree(path: str) -> int:
+def is_mountable(path: str) -> bool:
+    return os.path.isdir(path) or os.path.isfile(path)
+
+
+def open_tree(path: str, opened: "int | None") -> int:
     flags = CLONE_TREE | AT_RECURSIVE | os.O_CLOEXEC
+    if opened is not None:
+        return landlock.call("syscall", OPEN_TREE, opened, b"", flags | AT_DESCRIPTOR)
     return landlock.call("syscall", OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
 
 

@@ -4,7 +4,7 @@
         [max_memory=BYTES] [max_processes=N] [group1=PATH ...]
         [disk=PATH] [temporary=PATH] [min_free=BYTES] [min_free_files=N]
         [poll=SECONDS] [limit_report=PATH]
-        [read=PATH ...] [write=PATH ...] [network=1] [namespace=1]
+        [read=PATH ...] [write=PATH ...] [direct=PATH ...] [cwd=PATH] [network=1] [namespace=1]
         [file_limit=BYTES process_limit=N] -- COMMAND
 
 It is two processes. Both adopt orphans below them (subreapers), so no process leaves the tree. The
@@ -51,7 +51,8 @@ NEVER = float("inf")
 
 #: Prefixes of the options for `child`.
 CHILD_OPTIONS = tuple(
-    "read= write= execute= alone= network= namespace= file_limit= process_limit= group=".split()
+    "read= write= execute= direct= cwd= alone= network= namespace= file_limit= process_limit="
+    " group=".split()
 )
 
 #: Why a command was not run, by the numbers of `landlock` in place of an errno.
@@ -59,6 +60,7 @@ NOT_RUN = {
     1000: "It cannot be confined on this system.",
     1001: "The kernel gave it no namespace of its own.",
     1002: "No namespaces are left on this machine to confine it.",
+    1003: "Its folder is gone, or was replaced by a link.",
 }
 #: Exit codes: as a shell has them, and one that tells a trial that there are no namespaces.
 NOT_FOUND, NOT_EXECUTED, NO_NAMESPACE = 127, 126, 125

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from backburner.core.errors import ProcessFailed
 from backburner.process.command import Command
 from backburner.process.confinement import confinement_missing
-from backburner.process.landlock import NAMESPACES_USED_UP, NO_NAMESPACE, NOT_CONFINED
+from backburner.process.landlock import (
+    FOLDER_REPLACED,
+    NAMESPACES_USED_UP,
+    NO_NAMESPACE,
+    NOT_CONFINED,
+)
 
 
 def not_run(command: Command, number: int) -> ProcessFailed:
@@ -25,6 +30,12 @@ def not_run(command: Command, number: int) -> ProcessFailed:
         return ProcessFailed(
             f"{command.program} was not run: no namespaces are left on this machine to confine it.",
             hint="Try again when other programs have ended.",
+        )
+    if number == FOLDER_REPLACED:
+        return ProcessFailed(
+            f"{command.program} was not run: the folder {command.cwd} is gone, or was replaced by a"
+            " link.",
+            hint="Tell the user.",
         )
     if number in (errno.ENOENT, errno.ENOTDIR):
         return ProcessFailed(

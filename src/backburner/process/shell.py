@@ -97,6 +97,7 @@ class ConfinedShell:
         return confine_to(
             *writable,
             readable=readable,
+            direct=[folder],
             # Without a filter commands are approved one by one, and can use the network.
             network=bounds.network or self.cage_missing is not None,
             sees_processes=bounds.sees_processes,

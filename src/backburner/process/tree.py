@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from backburner.core.errors import ProcessFailed
 from backburner.process import reaper
-from backburner.process.command import Command, Exit, reaper_options
+from backburner.process.command import Command, Exit
 from backburner.process.confinement import REAPER_COMMAND
 from backburner.process.refusals import explain_errors, not_run
 
@@ -111,7 +111,7 @@ async def _start_reaper(
     command: Command, options: list[str], max_line: int, **streams: Any
 ) -> "_Child":
     options = [*options, f"env={','.join(command.env)}", f"caller={os.getpid()}"]
-    options += reaper_options(command.confinement, command.limits)
+    options += command.options()
     loop = asyncio.get_running_loop()
     async with _start_locks.setdefault(loop, asyncio.Lock()):
         _, child = await loop.subprocess_exec(

@@ -88,6 +88,8 @@ class Gate:
     _repeated: int = 0
     #: What would come of a call, by its digest.
     _previews: dict[str, str] = field(default_factory=dict)
+    #: The agent will read outside text in them, once the question is answered.
+    _previews_outside: bool = False
     #: In a test run: the digests of all calls that were not made, also of those not asked about.
     _listed: set[str] = field(default_factory=set)
     #: In a test run, files were changed that other programs obey, and put back.
@@ -162,6 +164,7 @@ class Gate:
         if offer.preview is not None:
             with suppress(BackburnerError):
                 self._previews[tool_policy.call_digest(call)] = await offer.preview(call.arguments)
+                self._previews_outside |= offer.preview_outside
 
     async def pay(self, model: str, usage: Usage) -> bool:
         """Record a call of a model; return False if no further one may be made."""
@@ -310,6 +313,7 @@ class Gate:
             binds_to=tool_policy.approval_binding(self.unapproved),
             asked_at=now,
             remind_at=now + FIRST_REMINDER,
+            outside=self._previews_outside,
         )
 
 

@@ -13,7 +13,12 @@ from backburner.core.errors import BadRequest, NotAllowed, NotFound, TooLarge
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.validation import check_text
 from backburner.ports import MAX_SHOWN_CHARS
-from backburner.tools.workspace_paths import open_parent, open_real_parent, stat_entry
+from backburner.tools.workspace_paths import (
+    PASS_FOLDER,
+    open_parent,
+    open_real_parent,
+    stat_entry,
+)
 
 MAX_WRITE_BYTES = 400_000
 MAX_LINES = 2_000
@@ -79,8 +84,9 @@ def write_text(
     with open_real_parent(folder, path, make=guard.check_shape) as (parent, name, real_path):
         if is_obeyed(real_path) and not is_obeyed(path):
             raise NotAllowed(
-                f"{path} leads to {real_path}, which other programs obey.",
-                hint="Write to that path itself.",
+                # Not where to: names of files are outside text, and this result has no mark.
+                f"{path} leads to a file that other programs obey.",
+                hint="Write to the path of that file itself.",
             )
         if not is_obeyed(path):
             guard.check_shape(real_path)
@@ -168,17 +174,32 @@ def read_private(file: Path) -> str:
 
 
 def regain_rights(path: Path) -> None:
-    """Take back our rights to a folder and those above it.
+    """Take back our rights to a folder and those above it, up to the first link.
 
     A command can change the modes of all files of our user, wherever they are.
     """
-    for folder in (*reversed(path.parents), path):
-        needed = stat.S_IRWXU if folder == path else stat.S_IXUSR
+    opened = os.open("/", PASS_FOLDER)
+    try:
+        for number, name in enumerate(path.parts[1:], 2):
+            _regain_right(opened, name, all_rights=number == len(path.parts))
+            below = os.open(name, PASS_FOLDER, dir_fd=opened)
+            os.close(opened)
+            opened = below
+    except OSError:
+        # Whoever uses it finds out what is wrong.
+        pass
+    finally:
+        os.close(opened)
+
+
+def _regain_right(folder: int, name: str, *, all_rights: bool) -> None:
+    needed = stat.S_IRWXU if all_rights else stat.S_IXUSR
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if status.st_uid == os.geteuid() and status.st_mode & needed != needed:
         # What we cannot change, we may still be able to use.
         with suppress(OSError):
-            status = folder.stat()
-            if status.st_uid == os.geteuid() and status.st_mode & needed != needed:
-                folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
+            mode = stat.S_IMODE(status.st_mode) | stat.S_IRWXU
+            os.chmod(name, mode, dir_fd=folder, follow_symlinks=False)
 
 
 def replace_file(parent: int, name: str, data: bytes, mode: int) -> None:

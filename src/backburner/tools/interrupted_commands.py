@@ -5,6 +5,7 @@ from what their user has, so they are left as they are.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -48,6 +49,7 @@ def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
         "undo_change",
         UndoChange,
         undo_change,
+        outside=True,
         preview=preview,
         grant_match=GrantMatch.NOTHING,
         belongs_to=COMMAND_TOOL,
@@ -108,7 +110,10 @@ class InterruptedCommands:
         except (FileNotFoundError, ValueError, LookupError) as error:
             _log.warning("command_record.unreadable", file=str(record.file), error=repr(error))
             return None
-        obeyed = ObeyedFiles(folder or self._workspaces / turn.user_id, record.file.parent)
+        if folder is None:
+            # The operator may have made it a link.
+            folder = Path(os.path.realpath(self._workspaces / turn.user_id))
+        obeyed = ObeyedFiles(folder, record.file.parent)
         tool = undo_change_offer(obeyed).tool
         calls = []
         with suppress(NotFound):

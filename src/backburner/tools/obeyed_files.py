@@ -42,7 +42,6 @@ from backburner.tools.files import WrittenFile, read_private, regain_rights, wri
 from backburner.tools.obeyed_scan import (
     FOLDER,
     MAX_WATCHED_BYTES,
-    OPEN_ROOT,
     FileState,
     Snapshot,
     is_skipped,
@@ -50,7 +49,7 @@ from backburner.tools.obeyed_scan import (
     regain,
     scan,
 )
-from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, open_parent
+from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, open_parent, open_root
 
 #: After one command; what is more is renamed.
 MAX_CHANGES = 50
@@ -175,24 +174,35 @@ class ObeyedFiles:
     def check_shape(self, path: str) -> None:
         """Refuse to make what git would take its folder for a repository with."""
         folder, _, name = path.rpartition("/")
-        names = _list_names(self.folder / folder)
+        names = self._list_names(folder)
         if is_repository({*names, name.casefold()}) and not is_repository(names):
-            raise _guarded(path, "With it, git would take its folder for a repository.")
+            raise _guarded("With it, git would take its folder for a repository.")
 
     def check_unguarded(self, path: str) -> None:
         """Refuse to write a file, at a path without links, that is obeyed but not by its name."""
         parts, place = path.split("/"), Place()
         for number, part in enumerate(parts):
-            names = _list_names(self.folder.joinpath(*parts[:number]))
+            names = self._list_names("/".join(parts[:number]))
             place = replace(place, is_repository=place.is_repository or is_repository(names))
             if number == len(parts) - 1 and place.obeys(part):
-                raise _guarded(path, "Other programs obey it.")
+                raise _guarded("Other programs obey it.")
             place = place.enter(part)
         found = self.scan()
         above = found.find_place("/".join(parts[:-1]))
         is_obeyed_there = above is not None and above.obeys(parts[-1])
         if path in found.files or path in found.targets or is_obeyed_there:
-            raise _guarded(path, "A file that other programs obey points to it.")
+            raise _guarded("A file that other programs obey points to it.")
+
+    def _list_names(self, path: str) -> set[str]:
+        """List a folder, at a path without links; empty if there is none."""
+        with suppress(BadRequest, NotFound), open_parent(self.folder, path or ".") as (above, name):
+            folder = os.open(name, OPEN_FOLDER, dir_fd=above)
+            try:
+                with os.scandir(folder) as entries:
+                    return {entry.name.casefold() for entry in entries}
+            finally:
+                os.close(folder)
+        return set()
 
     def _compare(self, before: Snapshot) -> Sequence[KeptChange]:
         regain_rights(self.folder)
@@ -234,9 +244,10 @@ class ObeyedFiles:
 
     def read_text(self, path: str) -> str:
         """Read a file, or nothing where there is none."""
-        with open_parent(self.folder, path) as (parent, name):
+        with suppress(NotFound), open_parent(self.folder, path) as (parent, name):
             state = FileState.read(parent, name)
-        return "" if state is None else state.text
+            return "" if state is None else state.text
+        return ""
 
     def find(self, change_id: str) -> KeptChange:
         file = self.kept / f"{change_id}.json"
@@ -360,13 +371,10 @@ def _name_aside(path: str) -> str:
     return f"{name[:_ASIDE_CHARS]}.set-aside-{secrets.token_hex(4)}"
 
 
-def _list_names(folder: Path) -> set[str]:
-    return {one.name.casefold() for one in folder.iterdir()} if folder.is_dir() else set()
-
-
-def _guarded(path: str, reason: str) -> NotAllowed:
+def _guarded(reason: str) -> NotAllowed:
+    # Without the path: a link may have led to it, and names of files are outside text.
     hint = "Change it with run_command; the user is then asked."
-    return NotAllowed(f"{path} was not written. {reason}", hint=hint)
+    return NotAllowed(f"The file was not written. {reason}", hint=hint)
 
 
 def _changed_since(path: str) -> Conflict:
@@ -381,7 +389,7 @@ def _open_parent(folder: Path, path: str) -> Iterator[tuple[int, str]]:
     """Open the folder of a path through no link; its last part may be one."""
     *folders, name = path.split("/")
     with explain_errors(path):
-        parent = open_again(folder, OPEN_ROOT)
+        parent = open_root(folder, opener=open_again)
         try:
             for part in folders:
                 with suppress(FileExistsError):

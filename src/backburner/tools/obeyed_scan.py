@@ -29,7 +29,7 @@ from backburner.core.obeyed_files import (
     is_repository,
 )
 from backburner.tools.files import replace_file
-from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, stat_entry
+from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, open_root, stat_entry
 
 #: Of a file that is kept, or put back.
 MAX_WATCHED_BYTES = 2**22
@@ -57,7 +57,6 @@ _SHAPE = frozenset({"head", "commondir", "objects", "refs"})
 
 #: Names of files that are no text.
 _AS_STORED = ("utf-8", "surrogateescape")
-OPEN_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -196,12 +195,12 @@ class _Position:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._parts = list[str]()
-        self._opened = open_again(root, OPEN_ROOT)
+        self._opened = open_root(root, opener=open_again)
 
     def move(self, parts: Sequence[str]) -> int:
         """Open a folder step by step, however deep it lies."""
         if self._parts != parts[: len(self._parts)]:
-            opened = open_again(self._root, OPEN_ROOT)
+            opened = open_root(self._root, opener=open_again)
             self.close()
             self._parts, self._opened = [], opened
         for part in parts[len(self._parts) :]:
@@ -237,9 +236,7 @@ class _Level:
 class _Walk:
     def __init__(self, folder: Path, known: Snapshot | None) -> None:
         self.position = _Position(folder)
-        self._root = list(Path(os.path.realpath(folder)).parts[1:])
-        #: Another path of the same folder.
-        self._alias = list(folder.absolute().parts[1:])
+        self._root = list(folder.parts[1:])
         self._known = known
         self.found = Snapshot(targets={} if known is None else dict(known.targets))
         self._left = MAX_SCAN_BYTES
@@ -544,7 +541,6 @@ class _Walk:
                 del done[-1:]
                 continue
             done.append(part)
-            done = [*self._root] if done == self._alias else done
             path = self._find_inside(done)
             link = self._read_link(path.split("/")) if path else None
             if path and link is not None:

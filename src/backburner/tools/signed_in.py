@@ -56,7 +56,8 @@ def signed_in_offers(place: WatchedFolder, sign_ins: SignIns) -> Sequence[Offer]
         outside=True,
         grant_match=GrantMatch.PROGRAM,
     )
-    return (replace(offer, check=tool.check),)
+    # The preview names the account of the user, and nothing else.
+    return (replace(offer, check=tool.check, preview_outside=False),)
 
 
 class _SignedIn:

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from backburner.core.commands import Cage
 from backburner.core.conversation import WorkFolder
-from backburner.core.errors import BackburnerError, NotAllowed, NotFound
+from backburner.core.errors import BackburnerError, NotAllowed
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
 from backburner.core.tool_policy import COMMAND_TOOL, WRITING_TOOL, GrantMatch, ToolCall
@@ -48,7 +48,7 @@ from backburner.tools.obeyed_files import (
     show_path,
 )
 from backburner.tools.signed_in import WatchedFolder, signed_in_offers
-from backburner.tools.workspace_paths import open_parent
+from backburner.tools.workspace_paths import PASS_FOLDER, explain_errors, open_root
 
 T = TypeVar("T")
 
@@ -148,15 +148,40 @@ def workspace_offers(
 
     Changes to files that other programs obey are kept in another one.
     """
-    offers = _folder_offers(folder, kept, shell, network, terms, sign_ins)
     if terms.folder is None:
-        return offers
-    may_write = not terms.folder.read_only
+        # The operator may have made it a link.
+        folder = Path(os.path.realpath(folder))
+    may_write = terms.folder is None or not terms.folder.read_only
     return [
-        replace(offer, in_folder=offer.tool.name != FETCH_TOOL)
-        for offer in offers
+        _prepare(offer, folder, terms)
+        for offer in _folder_offers(folder, kept, shell, network, terms, sign_ins)
         if may_write or offer.tool.name != WRITING_TOOL
     ]
+
+
+def _prepare(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
+    """Let the gate check the folder of a user before each call, and create a private one."""
+    if offer.tool.name == FETCH_TOOL:
+        return offer
+    if terms.folder is not None:
+        return replace(offer, in_folder=True)
+
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            await asyncio.to_thread(_make_private, folder)
+        except BackburnerError as error:
+            return ToolResult(str(error), failed=True)
+        return await offer.run(arguments)
+
+    return replace(offer, run=run)
+
+
+def _make_private(folder: Path) -> None:
+    with explain_errors(str(folder)):
+        # Each of them private: `parents` alone would make the outer one for everybody.
+        if not folder.parent.exists():
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def check_folder(folder: Path, *, removed: bool) -> None:
@@ -166,13 +191,8 @@ def check_folder(folder: Path, *, removed: bool) -> None:
             f"The folder {folder} was removed from those that agents may use.",
             hint="Tell the user: `backburner folders add` adds it again.",
         )
-    if not folder.is_dir():
-        raise NotFound(f"The folder {folder} is gone.", hint="Tell the user.")
-    if os.path.realpath(folder) != str(folder):
-        raise NotAllowed(
-            f"The folder {folder} was replaced by a link.",
-            hint="Tell the user, who has to add the folder that it leads to.",
-        )
+    with explain_errors(str(folder)):
+        os.close(open_root(folder, PASS_FOLDER))
 
 
 def _folder_offers(
@@ -183,7 +203,7 @@ def _folder_offers(
     terms: CommandTerms,
     sign_ins: SignIns | None,
 ) -> Sequence[Offer]:
-    tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, terms)
+    tools = _Workspace(ObeyedFiles(folder, kept), shell, network, terms)
     missing = shell.cage_missing
     # Where nothing holds other commands, they could take a sign-in.
     may_write = terms.folder is None or not terms.folder.read_only
@@ -238,6 +258,7 @@ class _Workspace:
             "keep_change",
             KeepChange,
             self.keep_change,
+            outside=True,
             preview=self.preview_change,
             grant_match=GrantMatch.NOTHING,
             belongs_to=COMMAND_TOOL,
@@ -387,8 +408,6 @@ class _Workspace:
 
     def _begin(self, line: str, **kind: bool) -> CommandRecord | None:
         regain_rights(self._folder)
-        with open_parent(self._folder, "."):
-            pass
         if self._only_looks and not any(kind.values()):
             return None
         kept, scan, own = self.obeyed.kept, self.obeyed.scan, self._terms.folder

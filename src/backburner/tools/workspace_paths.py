@@ -1,7 +1,8 @@
 """Paths in the workspace, opened one component at a time, so that no path leads out of it.
 
 Each component is opened relative to the folder before it, and never through an unchecked link: a
-process that moves files about meanwhile causes an error and never opens another file.
+process that moves files about meanwhile causes an error and never opens another file. The path of
+the workspace itself has no link.
 """
 
 import errno
@@ -20,6 +21,35 @@ MAX_LINKS = 16
 MAX_PATH_CHARS = 2_000
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: To open what is below, which needs no right to read.
+PASS_FOLDER = OPEN_FOLDER | getattr(os, "O_PATH", 0)
+
+
+def open_below(name: str, flags: int, folder: int) -> int:
+    return os.open(name, flags, dir_fd=folder)
+
+
+def open_root(
+    folder: Path, flags: int = OPEN_FOLDER, opener: Callable[[str, int, int], int] = open_below
+) -> int:
+    """Open a workspace through no link, from the top on; the last step with flags and opener."""
+    *above, last = folder.parts[1:] or (".",)
+    opened = os.open("/", PASS_FOLDER)
+    try:
+        for name in above:
+            below = open_below(name, PASS_FOLDER, opened)
+            os.close(opened)
+            opened = below
+        return opener(last, flags, opened)
+    except FileNotFoundError:
+        raise NotFound(f"The folder {folder} is gone.", hint="Tell the user.") from None
+    except NotADirectoryError:
+        raise NotAllowed(
+            f"The folder {folder} was replaced by a link.",
+            hint="Tell the user, who has to add the folder that it leads to.",
+        ) from None
+    finally:
+        os.close(opened)
 
 
 @contextmanager
@@ -41,10 +71,6 @@ def open_real_parent(
     With `make` missing folders are created, unless it refuses their paths.
     """
     with explain_errors(path):
-        # Each of them private: `parents` alone would make the outer one for everybody.
-        if not folder.parent.exists():
-            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
         walk = _Walk(folder, path, make)
         with walk.opened:
             name = walk.run()
@@ -75,8 +101,7 @@ class _Walk:
         self._left = deque(self._parts(check_text("The path", path, limit=MAX_PATH_CHARS)))
         self._links = 0
         self.opened = ExitStack()
-        # The operator may have made the workspace itself a link.
-        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        root = open_root(folder)
         self.opened.callback(os.close, root)
         self._open_folders = [root]
         #: Of the open folders, without the first.

@@ -86,4 +86,5 @@ def _question(command: InterruptedCommand, *, now: datetime) -> Question:
         binds_to=tool_policy.approval_binding(calls),
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
+        outside=True,
     )

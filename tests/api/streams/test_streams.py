@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.doubles.engine import End, Fail, Say, Wait
+from support.doubles.engine import Call, End, Fail, Say, Wait
 from support.people.tokens import issue_token
 from support.servers.live import Stream, following, serving
 from support.stage.make import STRANGER, USER
@@ -86,6 +86,25 @@ async def test_a_reply_that_is_there_at_once_is_not_missed(
         done = await stream.next("done")
 
     assert [one["content"] for one in done.data["messages"]] == ["Hello."]
+
+
+async def test_a_reply_ends_with_the_questions_it_has_asked(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    here = await stage.chat()
+    stage.engine.then(Say("First "), Call("send", {"to": "Ann"}))
+    async with asking(client, here, "Write to Ann.") as stream:
+        await stage.work()
+        asked = await stream.next("done")
+    async with asking(client, here, "And now?") as stream:
+        await stage.work()
+        replied = await stream.next("done")
+
+    (question,) = asked.data["questions"]
+    assert (question["purpose"], question["options"][0]) == ("approval", "yes")
+    assert "send" in question["prompt"]
+    # It is still open, but another reply has asked it.
+    assert replied.data["questions"] == []
 
 
 async def test_a_reply_that_fails_says_why(stage: Stage, client: httpx2.AsyncClient) -> None:

@@ -84,6 +84,35 @@ def test_a_reply_is_printed_as_it_arrives_and_once(capsys: pytest.CaptureFixture
     assert end["messages"] == [message]
 
 
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [(["yes", "always here", "no"], "yes` (or always here, no)."), ([], "...`.")],
+)
+def test_a_question_is_printed_with_the_command_that_answers_it(
+    capsys: pytest.CaptureFixture[str], options: list[str], answer: str
+) -> None:
+    question = {"id": "q_0123456789abcdef", "prompt": "May I do this?", "options": options}
+    end = {"messages": [{"role": "assistant", "content": "I try."}], "questions": [question]}
+
+    Reply(echo=True).follow(iter([("done", end)]))
+
+    *before, line = capsys.readouterr().out.splitlines()
+    assert before == ["I try.", "May I do this?"]
+    assert line.endswith(f" answer q_0123456789 {answer}")
+
+
+def test_a_question_that_the_reply_shows_is_not_repeated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = "Proposed: May I do this?"
+    question = {"id": "q_0123456789abcdef", "prompt": "May I do this?", "options": ["yes"]}
+    end = {"messages": [{"role": "system", "content": shown}], "questions": [question]}
+
+    Reply(echo=True).follow(iter([("done", end)]))
+
+    assert capsys.readouterr().out == f"{shown}\n"
+
+
 def test_a_restarted_reply_begins_on_a_new_line(capsys: pytest.CaptureFixture[str]) -> None:
     Reply(echo=True).follow(
         iter(

@@ -55,6 +55,7 @@ kubectl events -n one
 kubectl get pods
 kubectl logs web
 kubectl rollout status deployment web
+kubectl rollout status deployment/web -n one --timeout=10s
 kubectl top pods
 kubectl version
 npm dist-tag ls left-pad
@@ -217,6 +218,8 @@ def test_a_reading_subcommand_asks_each_time_with_an_option_that_is_not_in_the_t
         ("gh pr view 5 -R a/b", "gh pr view --repo a/b -c 6"),
         ("kubectl get pods -n one", "kubectl get pods web --namespace=one -o wide -l app=web"),
         ("kubectl get pods --context me@one", "kubectl get pods --context=me@one -o json"),
+        ("kubectl get pods web -n one", "kubectl get pods/other -n one"),
+        ("kubectl rollout status deploy/web", "kubectl rollout status deploy web --timeout 5s"),
         ("npm view left-pad", "npm view @scope/other@1.0.0 dist.tarball --json"),
         ("aws s3 ls s3://one/x", "aws s3 ls s3://one/x --output json"),
         ("git fetch origin", "git fetch --prune origin main"),
@@ -249,6 +252,12 @@ def test_a_lasting_grant_for_reading_covers_other_plain_options(
         ("kubectl get pods", "kubectl get secrets"),
         ("kubectl get pods", "kubectl get pods,secrets"),
         ("kubectl get pods", "kubectl get secret/web"),
+        ("kubectl get pods/web", "kubectl get services/web"),
+        ("kubectl get pods/web", "kubectl get pods/web secrets/web"),
+        ("kubectl get pods/web", "kubectl get pods/web/other"),
+        ("kubectl get pods/web", "kubectl get pods/"),
+        ("kubectl get pods/web", "kubectl get pods/web web"),
+        ("kubectl logs web", "kubectl logs deployment/web"),
         ("kubectl get pods -n one", "kubectl get pods -n one -A"),
         ("kubectl get pods -n one", "kubectl get pods -n two"),
         ("kubectl get pods", "kubectl get pods --context other"),

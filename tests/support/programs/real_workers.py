@@ -40,7 +40,7 @@ class RealWorkers:
         data = self.data(name)
         data.mkdir(mode=0o700, exist_ok=True)
         chosen = {"database_url": self._url} | self.settings | settings
-        (data / "backburner.toml").write_text(_toml(chosen, self.profiles))
+        (data / "backburner.toml").write_text(write_toml(chosen, self.profiles))
         environment = {**os.environ, **(env or {})}
         running = self._start("worker", "--data", data, env=environment)
         assert ": worker " in running.read_line(), running.end()
@@ -56,7 +56,7 @@ class RealWorkers:
         return folder
 
 
-def _toml(settings: Mapping[str, Any], profiles: Mapping[str, Mapping[str, Any]]) -> str:
+def write_toml(settings: Mapping[str, Any], profiles: Mapping[str, Mapping[str, Any]]) -> str:
     # What stands here is written in TOML as it is in JSON.
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     for name, table in profiles.items():

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Use, Uses, WorkFolder
+from backburner.core.conversation import Conversation, Kind, Use, Uses, WorkFolder
 from backburner.core.errors import (
     BackburnerError,
     BadRequest,
@@ -147,7 +147,12 @@ def choose(
     """Choose the folder of new work: the named one, or that of its parent."""
     may_use = uses is None or Use.FOLDERS in uses
     if path is None:
-        return here.folder if here is not None and may_use else None
+        inherited = here.folder if here is not None and may_use else None
+        if inherited is None or here is None or here.kind is not Kind.DISCOVERY:
+            return inherited
+        # Discovery itself only reads in it; its user approves what it proposes.
+        added = find_for_work(tx, deps, user, inherited)
+        return inherited if added is None else added.for_work
     if not may_use:
         raise NotAllowed(
             "Work of this token may not use folders.", hint="Create one with `--with folders`."

@@ -21,6 +21,7 @@ from backburner.api.routes.conversations import load_conversation
 from backburner.api.schemas.base import ConversationIdPath
 from backburner.api.schemas.conversation import ConversationOut
 from backburner.api.schemas.message import MessageOut, NewMessageBody
+from backburner.api.schemas.question import QuestionOut
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, QuestionId, RunId
@@ -77,8 +78,8 @@ async def send_message(
     With `Accept: text/event-stream` the response is the reply as it is written. `message` is the
     stored message. `delta` is a piece of the reply: its `text` replaces everything from offset `at`
     on; `at` is 0 again if the reply starts over. `done` or `error` is last, with the stored
-    messages. `later` ends a stream that takes too long: the reply continues, and /api/events
-    reports it.
+    messages and the questions that were asked. `later` ends a stream that takes too long: the reply
+    continues, and /api/events reports it.
     """
     streams = sse.MEDIA_TYPE in request.headers.get("accept", "")
     # Before the message is stored: a refused request changes nothing.
@@ -147,7 +148,7 @@ async def _stream_reply(
         if may_be_there:
             found = await chat.find_reply(deps, caller, follower.conversation, sent)
             if isinstance(found, Reply):
-                yield _format_end(found)
+                yield _format_end(found, follower.conversation)
                 return
             for delta in deltas.format(found):
                 yield delta
@@ -182,12 +183,16 @@ class _Deltas:
                 yield sse.format_event("delta", {"run": draft.run, "at": at, "text": text[at:]})
 
 
-def _format_end(reply: Reply) -> bytes:
+def _format_end(reply: Reply, conversation_id: ConversationId) -> bytes:
     run = reply.run
     data: dict[str, Any] = {
         "run": run and run.id,
         "status": run.status.value if run else None,
         "messages": [_dump(message) for message in reply.messages],
+        "questions": [
+            QuestionOut.of(asked, conversation_id).model_dump(mode="json")
+            for asked in reply.questions
+        ],
     }
     if run is not None and run.status is RunStatus.FAILURE:
         detail = run.failure.message if run.failure else "The reply failed."

@@ -181,9 +181,19 @@ class Reply:
         for text in texts:
             if text.strip() != self._text.strip():
                 self._print(f"{text}\n")
+        for question in data.get("questions", ()):
+            if not any(question["prompt"] in text for text in texts):
+                self._print(_describe_question(question))
         if name == "later":
             self._print(f"{name_commands(data['detail'])}\n")
 
     def _print(self, text: str) -> None:
         if self._echo:
             click.echo(printable(text), nl=False)
+
+
+def _describe_question(question: Any) -> str:
+    first, *others = question["options"] or ["..."]
+    answer = name_commands(f"`backburner answer {short_id(question['id'])}")
+    also = f" (or {', '.join(others)})" if others else ""
+    return f"{question['prompt']}\nAnswer with {answer} {first}`{also}.\n"

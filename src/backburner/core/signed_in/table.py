@@ -34,6 +34,8 @@ _SHAPES = {
     "word": r"[a-z_]+",
 }
 _FLAG = ""
+#: Arguments that kubectl also takes as one: `deployment/web`.
+_RESOURCE_NAME = ("resource", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Subcommand:
     def _fixed(
         self, options: Mapping[str, tuple[str, _Shape]], values: Sequence[str]
     ) -> tuple[str, ...] | None:
+        if len(values) == 1 and tuple(shape.name for shape in self.arguments) == _RESOURCE_NAME:
+            values = values[0].split("/", 1)
         if not self.needs <= len(values) <= len(self.arguments):
             return None
         pairs = list(zip(values, self.arguments, strict=False))

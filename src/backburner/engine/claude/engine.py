@@ -141,6 +141,7 @@ class ClaudeEngine:
             keep=options.variable_names(prepared, line),
             writable=(folder.home,) if is_read_only else (folder.home, workspace),
             readable=(workspace,),
+            direct=() if own is None else (workspace,),
             limit_report=folder.limit_report,
         )
         write_launcher(folder)

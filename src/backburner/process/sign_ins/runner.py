@@ -242,9 +242,11 @@ class SignedInPrograms:
         self, program: str, found: FoundProgram, folder: Path, temporary: Path, cage: Cage
     ) -> Confinement:
         writable, readable = [temporary], [found.path]
+        direct = []
         if program not in _WITHOUT_FOLDER:
             (readable if cage is Cage.LOOK else writable).append(folder)
-        held = confine_to(*writable, readable=readable, sees_processes=False)
+            direct.append(folder)
+        held = confine_to(*writable, readable=readable, direct=direct, sees_processes=False)
         return replace(
             held,
             executable=found.executable,
