@@ -262,7 +262,10 @@ async def test_results_are_told_as_somebody_wants_to_hear_of_them(
 
     assert len(stage.notices()) == told
     sent = [text for _, text, _ in stage.channel.sent]
-    assert sent == [f"Work: {text}\n\n/c/{task.id}" for text in stage.notices()]
+    assert sent == [
+        f"Work: {text}\n\nTo read on: `backburner conversations {task.id}`."
+        for text in stage.notices()
+    ]
     # The conversation it came from hears of the same results, and its own has all of them.
     assert stage.said(here) == [f"Work: {text}" for text in stage.notices()]
     assert stage.said(task) == ["Found one.", "Found one.", "Found two."]

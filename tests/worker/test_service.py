@@ -250,8 +250,9 @@ async def test_what_is_told_is_sent(database: Database) -> None:
         task = await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
         await until(lambda: stage.channel.sent)
 
-    told = f"Work: Found.\n\nTo read on: `backburner conversations {task.id}`."
-    assert [text for _, text, _ in stage.channel.sent] == [told]
+    assert [text for _, text, _ in stage.channel.sent] == [
+        f"Work: Found.\n\nTo read on: `backburner conversations {task.id}`."
+    ]
 
 
 async def test_a_run_whose_process_went_away_is_taken_over(database: Database) -> None:

@@ -11,6 +11,7 @@ from backburner.core.work.folders import (
     check_overlap,
     check_place,
     instructions_digest,
+    overlap,
 )
 
 FORBIDDEN = ForbiddenPlaces(
@@ -57,6 +58,16 @@ def test_a_place_that_is_too_much_or_private_is_refused(path: str, reason: str) 
 def test_folders_of_one_machine_do_not_overlap(path: str) -> None:
     with pytest.raises(Conflict, match="folders remove"):
         check_overlap(path, [folder("/srv/app")], "a1")
+
+
+@pytest.mark.parametrize(
+    ("other", "is_in_the_way"),
+    [("/srv", True), ("/srv/app", True), ("/srv/app/src", True), ("/srv/application", False)],
+)
+def test_a_folder_overlaps_with_itself_and_those_in_and_around_it(
+    other: str, *, is_in_the_way: bool
+) -> None:
+    assert overlap("/srv/app", other) is is_in_the_way
 
 
 def test_the_same_folder_and_those_of_other_machines_do_not_overlap() -> None:
