@@ -220,6 +220,39 @@ async def test_a_message_interrupts_work_in_the_same_conversation(database: Data
     assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
 
 
+@requirement("B-preempt", "Z-first")
+async def test_work_yields_after_its_call_as_soon_as_a_message_is_sent(database: Database) -> None:
+    stage = make_stage(database, [Call("slow"), Say("Never said.")], [Say("Yes?")])
+    # Neither a poll nor a heartbeat brings the message to the run in time.
+    async with working(stage, pace=Pace(poll=NEVER, lease=NEVER, heartbeat=NEVER)) as worker:
+        task = await stage.task()
+        await until(lambda: stage.tools.count("slow"))
+        (run,) = worker.underway
+        await stage.say(task, "Are you there?")
+        await until(lambda: run.is_stopping)
+        assert stage.engine.underway == len(stage.engine.requests) == 1
+        stage.tools.let_go.set()
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+    assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
+    assert stage.tools.count("slow") == 1
+
+
+@requirement("B-preempt")
+async def test_work_yields_at_a_heartbeat_to_a_message_whose_hint_was_lost(
+    database: Database,
+) -> None:
+    stage = make_stage(database, [Say("Hm"), Wait()], [Say("Yes?")], bus=DeafBus())
+    beat = timedelta(milliseconds=100)
+    async with working(stage, pace=Pace(poll=beat, heartbeat=beat)):
+        task = await stage.task()
+        await until(lambda: stage.engine.requests)
+        await stage.say(task, "Are you there?")
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+    assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
+
+
 async def test_what_is_cancelled_stops_at_once(database: Database) -> None:
     stage = make_stage(database, [Wait()])
     async with working(stage, pace=Pace(poll=NEVER)) as worker:
