@@ -156,6 +156,17 @@ async def test_the_only_user_has_every_seat_until_there_is_another_account(
         stage.tools.let_go.set()
 
 
+@requirement("A-starvation")
+async def test_the_only_user_has_the_seats_of_every_worker(database: Database) -> None:
+    stage = make_stage(database, [Call("slow")], [Call("slow")])
+    pace, seat = Pace(poll=timedelta(milliseconds=50)), Seats(total=1)
+    for _ in range(2):
+        await stage.task()
+    async with working(stage, seats=seat, pace=pace), working(stage, seats=seat, pace=pace):
+        await until(lambda: stage.tools.count("slow") == 2)
+        stage.tools.let_go.set()
+
+
 async def test_a_limit_for_users_in_the_settings_wins_over_the_number_of_accounts(
     database: Database,
 ) -> None:

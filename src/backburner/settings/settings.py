@@ -207,8 +207,8 @@ class Settings(BaseSettings):
     )
     per_user_concurrency: Annotated[Count | None, Takes("an integer from 1")] = Field(
         default=None,
-        description="Maximum number of concurrent runs per user. Default: `concurrency` while there"
-        " is one account, otherwise 3.",
+        description="Maximum number of concurrent background runs per user, of all workers."
+        " Default: no limit while there is one account, otherwise 3.",
     )
     requests_per_minute: Count = Field(
         default=600, description="Maximum number of API requests per minute and credential."
