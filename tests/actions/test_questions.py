@@ -37,6 +37,7 @@ async def test_an_open_question_is_brought_up_again_less_and_less_often(
     assert stage.notices() == ["Which?"] * 4
 
 
+@requirement("Z-remind")
 async def test_a_question_that_is_put_off_is_brought_up_then(stage: Stage, clock: SetClock) -> None:
     stage.engine.then(asking())
     task = await stage.task()
@@ -53,6 +54,7 @@ async def test_a_question_that_is_put_off_is_brought_up_then(stage: Stage, clock
         await questions.snooze(stage.deps, task.user_id, question.id, timedelta())
 
 
+@requirement("Z-remind")
 async def test_a_question_that_runs_out_has_its_default(stage: Stage, clock: SetClock) -> None:
     stage.engine.then(asking(default="left", expires_in="12h"))
     task = await stage.task()

@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 
 from support.doubles.engine import Call, End, Ignore, Say
+from support.faults import script
 from support.faults.halting import Point
 from support.faults.outside import Outside
 from support.programs import process_table
@@ -130,6 +131,24 @@ def test_a_cancelled_run_makes_no_further_call_and_nothing_it_started_is_left(
     assert_sound(outside, workers)
     assert workers.sent() == []
     assert outside.rows("SELECT count(*) FROM runs") == [(1,)]
+
+
+@requirement("C-cancel")
+def test_nothing_that_a_cancelled_job_started_is_left(outside: Outside, workers: Workers) -> None:
+    word = f"job-{time.monotonic_ns()}"
+    spawn = Call("spawn", {"argv": list(family_argv(word)), "lines": MEMBERS})
+    chat = outside.chat()
+    outside.jobs(chat, script.write(spawn, done("job")))
+    workers.start()
+    outside.wait_for(lambda: workers.traces.read("spawned"))
+    assert len(process_table.alive(word)) >= MEMBERS
+
+    outside.cancel_jobs(chat)
+
+    outside.wait_for(lambda: process_table.alive(word) == [], within=10)
+    assert outside.rows("SELECT ended_as FROM conversations WHERE kind = 'job'") == [("cancelled",)]
+    assert_sound(outside, workers)
+    assert outside.rows("SELECT status FROM runs") == [("cancelled",)]
 
 
 @requirement("A-timeout")

@@ -8,6 +8,7 @@ from sqlalchemy import text
 from support.doubles.channel import RecordingChannel
 from support.doubles.clock import SetClock
 from support.doubles.engine import End
+from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
 from support.stage.stages import clock, database, set_up, stage
 from support.stage.whole_worker import working
@@ -23,6 +24,7 @@ MINUTE = timedelta(minutes=1)
 TOLD = End({"complete": True, "message": "Found."})
 
 
+@requirement("Z-honest")
 async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
     stage: Stage, clock: SetClock
 ) -> None:
@@ -101,6 +103,7 @@ async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
     assert (again.channel, again.attempts) == ("hangs", 2)
 
 
+@requirement("Z-honest")
 async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:
     stage.engine.then(TOLD)
     places = (Destination("nowhere", "me"), Destination(PLACE, "me"))
@@ -117,6 +120,7 @@ async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Sta
         ("failed", "The channel 'nowhere' is not set up."),
         ("failed", "no such channel"),
     }
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
     assert sorted(stage.said(task)[1:]) == [
         "This notice could not be delivered through nowhere: The channel 'nowhere' is not set up.",
         "This notice could not be delivered through outside: no such channel",

@@ -156,6 +156,17 @@ async def test_the_only_user_has_every_seat_until_there_is_another_account(
         stage.tools.let_go.set()
 
 
+@requirement("A-starvation")
+async def test_the_only_user_has_the_seats_of_every_worker(database: Database) -> None:
+    stage = make_stage(database, [Call("slow")], [Call("slow")])
+    pace, seat = Pace(poll=timedelta(milliseconds=50)), Seats(total=1)
+    for _ in range(2):
+        await stage.task()
+    async with working(stage, seats=seat, pace=pace), working(stage, seats=seat, pace=pace):
+        await until(lambda: stage.tools.count("slow") == 2)
+        stage.tools.let_go.set()
+
+
 async def test_a_limit_for_users_in_the_settings_wins_over_the_number_of_accounts(
     database: Database,
 ) -> None:
@@ -212,6 +223,39 @@ async def test_nobody_looks_for_work_after_a_run_that_was_all_there_was(database
 async def test_a_message_interrupts_work_in_the_same_conversation(database: Database) -> None:
     stage = make_stage(database, [Say("Hm"), Wait()], [Say("Yes?")])
     async with working(stage):
+        task = await stage.task()
+        await until(lambda: stage.engine.requests)
+        await stage.say(task, "Are you there?")
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+    assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
+
+
+@requirement("B-preempt", "Z-first")
+async def test_work_yields_after_its_call_as_soon_as_a_message_is_sent(database: Database) -> None:
+    stage = make_stage(database, [Call("slow"), Say("Never said.")], [Say("Yes?")])
+    # Neither a poll nor a heartbeat brings the message to the run in time.
+    async with working(stage, pace=Pace(poll=NEVER, lease=NEVER, heartbeat=NEVER)) as worker:
+        task = await stage.task()
+        await until(lambda: stage.tools.count("slow"))
+        (run,) = worker.underway
+        await stage.say(task, "Are you there?")
+        await until(lambda: run.is_stopping)
+        assert stage.engine.underway == len(stage.engine.requests) == 1
+        stage.tools.let_go.set()
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+    assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
+    assert stage.tools.count("slow") == 1
+
+
+@requirement("B-preempt")
+async def test_work_yields_at_a_heartbeat_to_a_message_whose_hint_was_lost(
+    database: Database,
+) -> None:
+    stage = make_stage(database, [Say("Hm"), Wait()], [Say("Yes?")], bus=DeafBus())
+    beat = timedelta(milliseconds=100)
+    async with working(stage, pace=Pace(poll=beat, heartbeat=beat)):
         task = await stage.task()
         await until(lambda: stage.engine.requests)
         await stage.say(task, "Are you there?")

@@ -203,12 +203,21 @@ class Settings(BaseSettings):
     poll_interval: Duration = Field(
         default=timedelta(seconds=5), description="Interval between polls for due work."
     )
-    batch: Count = Field(default=5, description="Maximum number of runs claimed per poll.")
-    concurrency: Count = Field(default=5, description="Maximum number of concurrent runs.")
+    batch: Count = Field(
+        default=5,
+        description="Maximum number of runs claimed per poll; if there is more to claim, the next"
+        " poll follows at once.",
+    )
+    concurrency: Count = Field(
+        default=5,
+        description="Maximum number of concurrent runs. Of two or more seats, one is kept for"
+        " replies; of three or more, another one for runs with a timeout of up to 10 minutes. Jobs"
+        " have an hour unless they are given less.",
+    )
     per_user_concurrency: Annotated[Count | None, Takes("an integer from 1")] = Field(
         default=None,
-        description="Maximum number of concurrent runs per user. Default: `concurrency` while there"
-        " is one account, otherwise 3.",
+        description="Maximum number of concurrent background runs per user, of all workers."
+        " Default: no limit while there is one account, otherwise 3.",
     )
     requests_per_minute: Count = Field(
         default=600, description="Maximum number of API requests per minute and credential."

@@ -50,6 +50,8 @@ CLAIM_GRACE = timedelta(seconds=3)
 SEND_GRACE = timedelta(seconds=3)
 #: Concurrent background runs of a user who shares the seats with others.
 SHARED_LIMIT = 3
+#: Of a user who shares them with nobody: only seats limit them, in each process.
+NO_LIMIT = 2**31 - 1
 #: A worker whose timer or claims have not succeeded for so long is not ready.
 STALL_TIMEOUT = timedelta(seconds=30)
 
@@ -67,7 +69,7 @@ class Pace:
 
     poll: timedelta = timedelta(seconds=5)
     batch: int = 5
-    #: None: as many as there are seats for the only account, else `SHARED_LIMIT`.
+    #: None: no limit for the only account, else `SHARED_LIMIT`.
     per_user: int | None = None
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
@@ -109,7 +111,6 @@ class Worker:
         self._deps = deps
         self._bus = bus
         self._pace = pace
-        self._seats = seats
         self._tasks = set[asyncio.Task[None]]()
         self.underway = ActiveRuns()
         #: The time of the event loop when the agenda was last read; None: it has not started.
@@ -366,8 +367,11 @@ class Worker:
         return replace(found, pause=max(0, pause))
 
     def _share_seats(self, *, one_account: bool) -> None:
-        """Give the only user every seat; accounts may be added while the worker runs."""
-        limit = self._pace.per_user or (self._seats.total if one_account else SHARED_LIMIT)
+        """Give the only user every seat; accounts may be added while the worker runs.
+
+        Runs of all processes count, so that the seats of this one are no limit.
+        """
+        limit = self._pace.per_user or (NO_LIMIT if one_account else SHARED_LIMIT)
         claimer = self._claiming.claimer
         if claimer.per_user_limit != limit:
             self._claiming.claimer = replace(claimer, per_user_limit=limit)

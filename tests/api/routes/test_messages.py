@@ -3,11 +3,18 @@
 import asyncio
 
 import pytest
-from support.doubles.engine import Say, Wait
+from support.doubles.engine import Call, Say, Wait
 from support.requirements import requirement
-from support.stage.api_stage import Asker
+from support.stage.api_stage import AskAs, Asker
+from support.stage.make import USER
 from support.stage.stage import BOUND, Stage
 from support.stage.until import until
+
+from backburner.actions.origin import Origin
+from backburner.actions.schedules import Timing
+from backburner.actions.work.tasks import NewTask, add
+from backburner.core.accounts import Scope
+from backburner.core.conversation import Conversation
 
 PATH = "/api/conversations"
 
@@ -128,3 +135,49 @@ async def test_a_reply_is_stopped(ask: Asker, stage: Stage) -> None:
     await stage.idle()
 
     assert stage.history(chat)[0].status == "cancelled"
+
+
+async def with_proposal(stage: Stage) -> tuple[Conversation, Conversation]:
+    """Have a chat whose last reply proposes a task, which our own words show below it."""
+    chat = await stage.chat()
+    stage.engine.then(Call("slow"), Say("I could watch it."))
+    await stage.say(chat, "Tell me if CI breaks.")
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    new = NewTask(name="watch-ci", prompt="Look.", timing=Timing("every monday at 3:33"))
+    proposed = await add(stage.deps, Origin(USER, chat.id), new, proposed_because="It broke.")
+    stage.tools.let_go.set()
+    await stage.idle()
+    assert stage.said(chat)[-1].endswith("Answer here with yes or no.")
+    return chat, proposed.work
+
+
+@requirement("B-propose")
+@pytest.mark.parametrize("names_it", [False, True], ids=["shown last", "named"])
+async def test_a_yes_decides_the_proposal_that_was_shown_last_or_is_named(
+    ask: Asker, stage: Stage, *, names_it: bool
+) -> None:
+    chat, task = await with_proposal(stage)
+    path, body = f"{PATH}/{chat.id}/messages", {"content": "yes"}
+    if names_it:
+        await stage.say(chat, "Let me think.")
+        await stage.work()
+        body["answers"] = stage.question(task).id
+
+    answer = await ask("POST", path, body, headers={"accept": "text/event-stream"})
+
+    assert (await ask.get(f"/api/tasks/{task.id}"))["status"] == "active"
+    said = "Approved: 'watch-ci'."
+    assert stage.said(chat)[-2:] == ["yes", said]
+    # The stream ends with it: nobody waits for an agent.
+    assert "event: done" in answer.text
+    assert said in answer.text
+
+
+async def test_a_yes_by_a_token_that_may_not_consent_is_talk(ask_as: AskAs, stage: Stage) -> None:
+    chat, task = await with_proposal(stage)
+    token = await ask_as(USER, Scope.READ, Scope.WRITE)
+
+    await token.do("POST", f"{PATH}/{chat.id}/messages", {"content": "yes"})
+
+    assert (await token.get(f"/api/tasks/{task.id}"))["status"] == "proposed"

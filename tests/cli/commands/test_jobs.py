@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.programs.cli_server import Call
+from support.requirements import requirement
 
 #: The start of the demo's reply to anything it does not understand.
 REPLY = "I am a demo without a language model"
@@ -92,6 +93,28 @@ def test_a_batch_is_listed_cancelled_and_deleted_together(
     assert len(deleted.out) == 2
     assert jobs("clear", "--batch", "both").out == ["No matching jobs."]
     assert jobs("list", "--batch", "both").out == ["No jobs."]
+
+
+@requirement("C-batch")
+def test_a_batch_is_awaited_as_a_whole(
+    jobs: Call, ask_jobs: Callable[..., Any], talk: Call
+) -> None:
+    talk("pause", "--everything")
+    for name in ("one", "two"):
+        ask_jobs("start", "Count.", "--name", name, "--batch", "both")
+    ask_jobs("start", "Count.", "--name", "other")
+    late = jobs("block", "--batch", "both", "--timeout", "0")
+    talk("resume", "--everything")
+    awaited = ask_jobs("block", "--batch", "both")
+
+    assert late.code == 1
+    assert late.err[0].startswith("Not completed: c_")
+    assert late.err[0].count(" running") == 2
+    assert sorted(job["description"] for job in awaited) == ["one", "two"]
+    assert {job["status"] for job in awaited} == {"completed"}
+    assert jobs("block", "--batch", "none").out == ["No matching jobs."]
+    assert jobs("block").code == 2
+    assert jobs("block", awaited[0]["id"], "--batch", "both").code == 2
 
 
 def test_without_a_command_jobs_are_listed(jobs: Call, ask_jobs: Callable[..., Any]) -> None:

@@ -43,7 +43,9 @@ def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: C
         "QUESTION",
         "OPTIONS",
     ]
-    assert any(first["id"][:12] in line for line in listed.out)
+    (line,) = [line for line in listed.out if first["id"][:12] in line]
+    assert f" {first['title']} " in line
+    assert f" {first['prompt']} " in line
     assert (answered.code, answered.out) == (0, ["Answered: yes. It continues with your answer."])
     assert late.code == 4
     assert open_questions() == []

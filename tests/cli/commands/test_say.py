@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from support.programs.cli_server import Running
 from support.programs.programs import Ended, Start
+from support.requirements import requirement
 from support.servers.losing import losing
 from support.stage import make
 
@@ -16,8 +18,16 @@ from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.cli.commands.say import Reply
 from backburner.core import transitions
 from backburner.core.errors import BackburnerError
-from backburner.core.ids import derive_question_id, new_message_id
+from backburner.core.ids import (
+    ConversationId,
+    derive_question_id,
+    new_conversation_id,
+    new_message_id,
+)
 from backburner.core.question import QuestionType
+from backburner.core.schedule import Cron
+from backburner.core.transitions import Brief, Step
+from backburner.core.transitions.step import system_message
 from backburner.ports import Claimer, Tx
 
 Call = Callable[..., Ended]
@@ -237,3 +247,27 @@ def test_a_failed_reply_gives_its_reason_once(capsys: pytest.CaptureFixture[str]
 
     assert reply.failed
     assert capsys.readouterr().out == ""
+
+
+@requirement("B-propose")
+def test_a_yes_in_the_chat_approves_what_was_shown_last_and_says_so(
+    talk: Call, ask: Callable[..., Any], running: Running
+) -> None:
+    chat_id = ask("say", "Hello there.")["conversation_id"]
+    task_id = new_conversation_id()
+
+    def propose(tx: Tx) -> None:
+        chat = tx.conversations.lock(running.user, ConversationId(chat_id))
+        schedule = Cron("33 3 * * 1", "UTC")
+        brief = Brief(title="watch-ci", prompt="Look.", schedule=schedule, parent_id=chat.id)
+        proposed = transitions.propose(task_id, running.user, brief, why="", now=tx.now)
+        (question,) = proposed.conversation.questions
+        tx.conversations.add(proposed)
+        shown = replace(system_message(question.prompt), shows=question.id)
+        tx.conversations.save(Step(conversation=chat, messages=(shown,)))
+
+    running.transact(propose)
+    said = talk("say", "--in", chat_id, "yes")
+
+    assert said.out == ["Approved: 'watch-ci'."]
+    assert ask("tasks", "show", task_id)["status"] == "active"

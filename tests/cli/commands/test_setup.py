@@ -369,10 +369,11 @@ def test_an_empty_key_is_asked_for_again_with_the_reason(data: Path, server: Mod
 
 @requirement("Z-model-change")
 def test_a_server_that_runs_uses_the_model_at_once_also_where_the_demo_was(
-    call: Call, data: Path, start: Start
+    call: Call, data: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start("up", "--port", "0", "--data", data).wait_until_ready()
+    start("up", "--port", "0", "--data", data, env={**os.environ, "TZ": "UTC"}).wait_until_ready()
     assert call("say", "Hello?").code == 0
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
     with model_in_thread() as model:
         address = f"{model.address}/v1"
         ended = call("setup", "--kind", "openai", "--address", address, "--model", "m", "--no-test")
@@ -383,6 +384,9 @@ def test_a_server_that_runs_uses_the_model_at_once_also_where_the_demo_was(
 
         said = call("say", "-c", "And now?")
 
+    # The server may have been started elsewhere, such as by systemd.
+    me = json.loads("\n".join(call("me", "--json").out))
+    assert (me["zone"], me["zone_source"]) == ("Asia/Tokyo", "terminal")
     assert said.out[-1] == "Hello."
     assert len(model.requests) == 1
     chat = json.loads("\n".join(call("conversations", "Hello?", "--json").out))

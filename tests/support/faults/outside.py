@@ -103,6 +103,12 @@ class Outside:
         origin = Origin(chat.user_id, chat.id)
         return [job.id for job in self._do(jobs.start(self._deps, origin, wishes))]
 
+    def cancel_jobs(self, chat: Conversation) -> None:
+        """Cancel all jobs of a conversation."""
+        origin = Origin(chat.user_id, chat.id)
+        listed = self._do(jobs.list_jobs(self._deps, origin))
+        self._do(jobs.cancel(self._deps, origin, ids=[job.id for job in listed.jobs]))
+
     def chat(self, *, user: UserId = USER) -> Conversation:
         return self._do(chat.start(self._deps, self._user(user)))
 

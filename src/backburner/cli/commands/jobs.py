@@ -39,6 +39,7 @@ POLL_INTERVAL_SECONDS = 0.5
 #: In the question before they are deleted.
 MAX_JOBS_NAMED = 5
 RUNNING_STATUSES = ("running", "resumed")
+NO_JOBS = "No matching jobs."
 
 _in_option = click.option(
     "--in", "conversation", metavar="CONVERSATION", help="Jobs of this conversation."
@@ -173,16 +174,29 @@ def show(server: Server, *, job: str, as_json: bool) -> None:
 
 
 @jobs.command("block")
-@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@_batch_option
 @_wait_option("--timeout")
 @json_option
 @with_server
-def block(server: Server, *, jobs: tuple[str, ...], wait_seconds: float, as_json: bool) -> None:
+def block(
+    server: Server,
+    *,
+    jobs: tuple[str, ...],
+    batch: str | None,
+    wait_seconds: float,
+    as_json: bool,
+) -> None:
     """Wait until jobs have ended, are paused or have a question for you."""
+    _require_choice(jobs, batch)
     ids = [id_prefix.find_job(server, prefix) for prefix in jobs]
+    if batch is not None:
+        ids = [job["id"] for job in server.items("/api/jobs", batch=batch)]
     items = _wait(server, ids, until=time.monotonic() + wait_seconds)
     if as_json:
         print_json(items)
+    elif not items:
+        click.echo(NO_JOBS)
     for job in items if not as_json else ():
         print_job(job)
         click.echo()
@@ -214,8 +228,7 @@ def resume(server: Server, *, job: str, message: tuple[str, ...], as_json: bool)
 @with_server
 def cancel(server: Server, *, jobs: tuple[str, ...], batch: str | None, as_json: bool) -> None:
     """Cancel jobs."""
-    if bool(jobs) == (batch is not None):
-        raise click.UsageError("Pass either JOB or --batch.")
+    _require_choice(jobs, batch)
     cancelled = [
         server.post(f"/api/jobs/{id_prefix.find_job(server, prefix)}/cancel") for prefix in jobs
     ]
@@ -266,6 +279,11 @@ def _batch(job: Any) -> str:
     """Shorten the batch of a job that was given none: an id that tells people nothing."""
     batch = str(job["batch"])
     return short_id(batch) if id_prefix.is_full_id(batch) else batch
+
+
+def _require_choice(jobs: Sequence[str], batch: str | None) -> None:
+    if bool(jobs) == (batch is not None):
+        raise click.UsageError("Pass either JOB or --batch.")
 
 
 def describe_status(job: Any) -> str:
@@ -324,4 +342,4 @@ def _print_changed(items: Sequence[Any], verb: str, *, as_json: bool) -> None:
     for job in items:
         click.echo(printable(f"{verb}: {short_id(job['id'])} {job['description']}."))
     if not items:
-        click.echo("No matching jobs.")
+        click.echo(NO_JOBS)

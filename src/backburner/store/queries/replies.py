@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import Text, bindparam, select
+from sqlalchemy import Text, bindparam, select, text
 
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, ItemId, MessageId, UserId
@@ -37,6 +37,20 @@ _select_answers = (
     )
     .order_by(messages.c.number)
 )
+#: Stored with a message: of the same transaction, and of no run.
+_select_notes = (
+    select(messages)
+    .where(
+        messages.c.user_id == _owner,
+        messages.c.conversation_id == _conversation_id,
+        messages.c.number > bindparam("number"),
+        messages.c.replaced_at.is_(None),
+        messages.c.run_id.is_(None),
+        messages.c.role == text("'system'"),
+        messages.c.created_at == bindparam("at"),
+    )
+    .order_by(messages.c.number)
+)
 
 
 class Replies(Group):
@@ -47,6 +61,10 @@ class Replies(Group):
         message_id: MessageId,
         items: Collection[ItemId],
     ) -> Reply | None:
+        """Find the reply; None: it is not there yet.
+
+        A message without items needs none, such as a yes: what was done with it is stored with it.
+        """
         key = {"owner": user, "conversation_id": conversation_id}
         item_rows = self._execute(_select_items, {**key, "item_ids": list(items)}).all()
         if any(item.served_at is None for item in item_rows):
@@ -58,6 +76,10 @@ class Replies(Group):
         if any(run.status in (RunStatus.QUEUED, RunStatus.RUNNING) for run in served_by):
             return None
         message = self._execute(_select_message, {**key, "message_id": message_id}).one_or_none()
+        if message is not None and not items:
+            values = {**key, "number": message.number, "at": message.created_at}
+            notes = self._execute(_select_notes, values)
+            return Reply(None, tuple(to_message(row) for row in notes))
         values = {**key, "number": message.number if message else 0, "run_ids": run_ids}
         answers = self._execute(_select_answers, values)
         last = max(served_by, key=lambda run: run.epoch, default=None)

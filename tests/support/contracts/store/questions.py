@@ -1,18 +1,20 @@
 """A question is answered once, by whoever is first."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier
 
 import pytest
 from sqlalchemy import select
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import Conflict
-from backburner.core.ids import QuestionId
+from backburner.core.ids import QuestionId, new_message_id
 from backburner.core.question import NO, YES
 from backburner.core.run import RunKind
-from backburner.core.transitions import Step
+from backburner.core.transitions import NewMessage, Step
+from backburner.core.transitions.step import system_message
 from backburner.store import tables
 from support.stage import make
 from support.stage.make import NOON, USER
@@ -49,6 +51,21 @@ def a_withdrawn_question_can_no_longer_be_answered(scene: Scene) -> None:
 
     closed = scene.run(lambda tx: tx.connection.execute(select(tables.questions)).one())
     assert (closed.closed_at, closed.answer) == (NOON, None)
+
+
+def a_message_that_needs_no_run_is_answered_by_what_was_stored_with_it(scene: Scene) -> None:
+    chat, said_id = scene.chat(), new_message_id()
+    yes = NewMessage(role=MessageRole.USER, content=YES, source=Source.CHAT, id=said_id)
+    noted = (system_message("Approved."), system_message("Done."))
+    scene.run(lambda tx: tx.conversations.save(Step(conversation=chat, messages=(yes, *noted))))
+    later = Step(conversation=chat, messages=(system_message("Of another time."),))
+    scene.run(lambda tx: tx.conversations.save(later), now=NOON + timedelta(microseconds=1))
+
+    reply = scene.run(lambda tx: tx.replies.find(USER, chat.id, said_id, ()))
+
+    assert reply is not None
+    assert reply.run is None
+    assert [message.content for message in reply.messages] == ["Approved.", "Done."]
 
 
 def _asking(scene: Scene) -> Conversation:
