@@ -1,26 +1,35 @@
 """A yes in the chat decides a proposal only if our own words showed it last, and only then."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from support.doubles.engine import Call, Say
 from support.people.task_calls import WATCH, add, read_outside
+from support.people.tokens import issue_credential
 from support.people.tool_calls import ask, children, set_up
 from support.requirements import requirement
 from support.stage.make import MATE
+from support.stage.provider import EVERY_HOUR
 from support.stage.stage import Stage
 
 from backburner.actions import chat as chats
+from backburner.actions import questions
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import control
+from backburner.actions.work import control, mcp_clients
 from backburner.actions.work.control import TaskChanges
 from backburner.core.accounts import Caller, CredentialKind, Role, Scope
-from backburner.core.conversation import Conversation, Destination
+from backburner.core.conversation import Conversation, Destination, Use
 from backburner.core.errors import BadAnswer, Conflict, NotAllowed
 from backburner.core.ids import GrantId, QuestionId
 from backburner.core.tool_policy import Grant
+from backburner.core.transitions import Step
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.store import tables
 from backburner.store.db import Database
+from backburner.store.tx import Tx
 
 
 @pytest.fixture
@@ -220,6 +229,118 @@ async def test_a_change_that_was_shown_is_made_by_a_yes_in_the_chat(stage: Stage
 
     assert stage.load(task).state.context["prompt"] == "Look twice."
     assert not stage.load(chat).questions
+
+
+GRANT = Grant(id=GrantId("g_1"), server="backburner", tool="run_command", definition="d")
+MAIL = (Destination("mail", "a@example.org"),)
+
+
+async def with_change(
+    stage: Stage, change: Mapping[str, Any] | None = None, **work: Any
+) -> tuple[Conversation, Conversation]:
+    """Let an agent that read outside text want to change a task, which is what `work` says."""
+    chat = await stage.chat()
+    await ask(stage, chat, add())
+    (task,) = children(stage, chat)
+
+    def become(tx: Tx) -> None:
+        found = tx.conversations.lock(task.user_id, task.id)
+        tx.conversations.save(Step(conversation=replace(found, **work)))
+
+    stage.database.run(become)
+    read_outside(stage, chat)
+    wanted = {"task": task.id, "description": "Changed."} | dict(change or {})
+    await ask(stage, chat, Call("task_update", wanted))
+    assert stage.messages(chat)[-1].shows == stage.question(chat).id
+    return chat, task
+
+
+@requirement("B-propose")
+@pytest.mark.parametrize(
+    ("change", "work"),
+    [
+        ({}, {"reports_to": MAIL}),
+        ({}, {"tools": ("run_signed_in",)}),
+        ({"tools": ["read_file", "run_signed_in"]}, {}),
+        ({"tools": ["read_file"]}, {"tools": ("run_signed_in",)}),
+        ({}, {"uses": frozenset({Use.SIGN_INS})}),
+    ],
+    ids=["recipients", "a sign-in", "a new sign-in", "an old sign-in", "sign-ins by a token"],
+)
+async def test_a_change_of_work_with_recipients_or_sign_ins_is_not_decided_in_the_chat(
+    stage: Stage, change: Mapping[str, Any], work: Mapping[str, Any]
+) -> None:
+    chat, task = await with_change(stage, change, **work)
+    question = stage.question(chat).id
+
+    await say(stage, chat, "yes")
+    await stage.work()
+    with pytest.raises(Conflict, match="is not decided in a chat"):
+        await say(stage, chat, "yes", answers=question)
+
+    assert stage.load(task).state.context.get("description") != "Changed."
+    await questions.answer(stage.deps, chat.user_id, question, "yes", by=browser(chat))
+    assert stage.load(task).state.context["description"] == "Changed."
+
+
+@requirement("B-propose")
+async def test_a_change_of_work_with_lasting_grants_is_not_decided_in_the_chat(
+    stage: Stage,
+) -> None:
+    chat, task = await with_change(stage)
+    stage.database.run(lambda tx: tx.grants.give(task.user_id, task.id, [GRANT]))
+
+    with pytest.raises(Conflict, match="is not decided in a chat"):
+        await say(stage, chat, "yes", answers=stage.question(chat).id)
+    await say(stage, chat, "yes")
+
+    assert stage.load(task).state.context.get("description") != "Changed."
+
+
+@requirement("B-propose")
+async def test_grants_of_the_chat_do_not_keep_a_change_of_other_work_from_being_decided_there(
+    stage: Stage,
+) -> None:
+    chat, task = await with_change(stage)
+    stage.database.run(lambda tx: tx.grants.give(chat.user_id, chat.id, [GRANT]))
+
+    await say(stage, chat, "yes")
+
+    assert stage.load(task).state.context["description"] == "Changed."
+
+
+@requirement("B-propose")
+async def test_proposed_work_with_sign_ins_is_not_decided_in_the_chat(stage: Stage) -> None:
+    chat = await stage.chat()
+    read_outside(stage, chat)
+    await ask(stage, chat, add(tools=["run_signed_in"]))
+    (task,) = children(stage, chat)
+
+    await say(stage, chat, "yes")
+    assert is_open(stage, task)
+    with pytest.raises(Conflict, match="is not decided in a chat"):
+        await say(stage, chat, "yes", answers=stage.question(task).id)
+
+
+@requirement("B-propose")
+async def test_no_token_consents_in_a_chat_to_a_change_of_work_that_it_handed_out(
+    stage: Stage,
+) -> None:
+    chat = await stage.chat()
+    scopes = (Scope.READ, Scope.WRITE, Scope.APPROVE)
+    issued = await issue_credential(stage.deps, chat.user_id, scopes, name="editor")
+    client = replace(token(chat, *scopes), credential=issued.id)
+    place = (await mcp_clients.ensure_origin(stage.deps, client)).conversation
+    task = await stage.task(EVERY_HOUR, parent_id=place)
+    read_outside(stage, chat)
+    await ask(stage, chat, Call("task_update", {"task": task.id, "prompt": "Look twice."}))
+
+    await say(stage, chat, "yes", by=client)
+    with pytest.raises(NotAllowed, match="handed out itself"):
+        await say(stage, chat, "yes", by=client, answers=stage.question(chat).id)
+    assert stage.load(task).state.context["prompt"] != "Look twice."
+    await say(stage, chat, "yes", answers=stage.question(chat).id)
+    assert stage.load(task).state.context["prompt"] == "Look twice."
 
 
 async def test_an_answer_to_a_question_that_is_not_asked_here_is_refused(stage: Stage) -> None:

@@ -21,6 +21,7 @@ from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.question import Purpose
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief
+from backburner.core.transitions.change import Verb, WorkChange, change_question
 
 SENT = End({"complete": True, "message": "Sent."})
 CLIENT = (Scope.READ, Scope.WRITE)
@@ -129,6 +130,24 @@ async def test_no_token_decides_what_it_handed_out(ask_as: AskAs, stage: Stage) 
         assert (path, refused.status_code) == (path, 403), refused.text
         assert "handed out itself" in refused.json()["detail"]
     await owner.do("POST", f"/api/tasks/{proposed.conversation.id}/approve")
+
+
+async def test_no_token_consents_to_a_change_of_work_that_it_handed_out(
+    ask_as: AskAs, stage: Stage
+) -> None:
+    client, owner = await ask_as(USER, *CLIENT, Scope.APPROVE), await ask_as(USER)
+    task = await stage.task(parent_id=await place_of(stage, client))
+    # The change is asked for elsewhere.
+    chat = await stage.chat()
+    wanted = WorkChange(work_id=task.id, verb=Verb.RUN_NOW)
+    asked = change_question(task, wanted, run_id=None, now=NOON, zone="UTC")
+    stage.database.run(lambda tx: tx.conversations.save(transitions.ask_owner(chat, asked)))
+
+    refused = await client("POST", f"/api/questions/{asked.id}/answer", {"answer": "yes"})
+
+    assert refused.status_code == 403
+    assert "handed out itself" in refused.json()["detail"]
+    await owner.do("POST", f"/api/questions/{asked.id}/answer", {"answer": "yes"})
 
 
 async def place_of(stage: Stage, client: Asker) -> ConversationId:

@@ -23,7 +23,7 @@ from backburner.actions.work import preview
 from backburner.bus.local import LocalBus
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.schedule import Cron
-from backburner.core.work.test_run import PUT_BACK
+from backburner.core.work.task_test_run import PUT_BACK
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, ToolResult, TurnRequest
 from backburner.process.shell import ConfinedShell

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from backburner.actions import create, questions, steps
+from backburner.actions import questions, steps
 from backburner.actions.accounts import consent
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
@@ -40,8 +40,11 @@ from backburner.core.question import (
 )
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import NewMessage, Step, Stops
+from backburner.core.transitions.change import changed_work, from_data
+from backburner.core.transitions.edit import Terms
 from backburner.core.transitions.step import system_message
 from backburner.core.validation import check_message
+from backburner.core.work.proposal import is_given_sign_ins
 from backburner.ports import Reply, ReplyDraft, Tx
 
 
@@ -226,7 +229,7 @@ def _find_proposal(
     if answers is not None:
         named = [one for one in opened if one[1].id == answers]
         if named and named[0][1].purpose in DECIDED_IN_CHAT:
-            consent.check(tx, by, named[0][0])
+            consent.check(tx, by, *named[0])
             _check_plain(tx, by.user, named[0], text)
             return named[0]
         return None
@@ -236,7 +239,7 @@ def _find_proposal(
     if not last or last[0].shows != opened[0][1].id:
         return None
     try:
-        consent.check(tx, by, opened[0][0])
+        consent.check(tx, by, *opened[0])
         _check_plain(tx, by.user, opened[0], text)
     except (NotAllowed, Conflict):
         # It is talk, then: the agent hears it, and the question stays open.
@@ -245,24 +248,31 @@ def _find_proposal(
 
 
 def _check_plain(tx: Tx, user: UserId, meant: tuple[ConversationId, Question], text: str) -> None:
-    """Refuse a decision in the chat about work that reports elsewhere, or has grants."""
+    """Refuse a decision in the chat about work that has more than a chat may give it.
+
+    That is work which reports elsewhere, was given sign-ins, or has grants, also after a change.
+    """
     asked_in, question = meant
     accept_answer(question, text)
     is_change = question.purpose is Purpose.CHANGE
-    work_id = create.changed_work(question) if is_change else asked_in
+    work_id = changed_work(question) if is_change else asked_in
     try:
         work = tx.conversations.load(user, work_id)
     except NotFound:
         return
-    terms = (question.binds_to["change"]["terms"] or {}) if is_change else {}
+    changed = from_data(question.binds_to["change"]).terms if is_change else None
+    versions = [Terms.of(work), *([] if changed is None else [changed])]
     if TRUNCATION_MARK in question.prompt:
         raise Conflict(
             "This is too long to be decided in a chat.",
             hint="Look at the whole of it, and answer in the list of questions.",
         )
-    if work.reports_to or terms.get("reports_to") or tx.grants.valid(user, work_id):
+    reports = any(terms.reports_to for terms in versions)
+    signs_in = any(is_given_sign_ins(terms.tools, work.uses) for terms in versions)
+    if reports or signs_in or tx.grants.valid(user, work_id):
         raise Conflict(
-            "Work that reports elsewhere or may make calls unasked is not decided in a chat.",
+            "Work that reports elsewhere, has sign-ins or may make calls unasked is not decided in"
+            " a chat.",
             hint="Answer its question in the list of questions.",
         )
 

@@ -150,10 +150,6 @@ def propose_change(
     return question
 
 
-def changed_work(question: Question) -> ConversationId:
-    return ConversationId(question.binds_to["change"]["work_id"])
-
-
 def apply_change(tx: Tx, deps: Deps, here: Conversation, question: Question) -> None:
     """Make a change that was approved, if the work is still as it was shown; say how it went."""
     wanted = change.from_data(question.binds_to["change"])

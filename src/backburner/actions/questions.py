@@ -13,7 +13,8 @@ from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import CallId, ConversationId, QuestionId, UserId
 from backburner.core.question import NO, YES, Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
-from backburner.core.work import test_run, views
+from backburner.core.transitions.change import changed_work
+from backburner.core.work import task_test_run, views
 from backburner.core.work.views import TaskStatus
 from backburner.ports import Tx
 
@@ -44,7 +45,7 @@ def lock(
     """Lock a conversation to answer a question in it, after everything else that may change."""
     seen = tx.conversations.load(user, conversation_id)
     changed = [
-        create.changed_work(asked)
+        changed_work(asked)
         for asked in seen.questions
         if asked.id == question_id and asked.purpose is Purpose.CHANGE
     ]
@@ -146,7 +147,7 @@ def _grant_to_task(
     if answer == NO:
         return
     task = tx.conversations.lock(job.user_id, task_id)
-    if task.status is Status.ARCHIVED or not test_run.is_same_work(task, job):
+    if task.status is Status.ARCHIVED or not task_test_run.is_same_work(task, job):
         raise Conflict(
             "The task was changed after this test run.",
             hint="Answer no, and start another test run.",

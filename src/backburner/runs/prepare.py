@@ -12,7 +12,7 @@ from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session, Use
 from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory, topic_words
-from backburner.core.run import Item, ItemKind, Run, RunKind, RunStatus
+from backburner.core.run import Item, ItemKind, Run, RunKind, RunStatus, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.work import facts
 from backburner.core.work.facts import NO_FACTS, WorkFacts
@@ -115,7 +115,6 @@ def _prepare(
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
     is_requested = bool(routing.request_for(conversation, turn.kind))
-    own_profile = conversation.profile or deps.default_profile
     profile = claim.profile or deps.default_profile
     resumed = not is_requested and claim.resumed and tx.sessions.has_entries(turn)
     summary = tx.summaries.load(user, conversation_id) if conversation.summarized else None
@@ -135,35 +134,9 @@ def _prepare(
     work = _read_work(tx, claim, items if claim.resumed else shown)
     past_calls = [entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)]
     memories: Sequence[Memory] = ()
-    marks_new_session = False
-    if deps.can_be_injected(profile):
-        may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
-        if may_recall and not resumed:
-            memories = _recall(tx, conversation, shown, fresh=not session_entries)
-        reads = _reads_outside_text(claim, items, memories, awaited)
-        if session is not None and session.missed_since is not None:
-            missed = [one for one in recent if one.created_at >= session.missed_since]
-            reads = reads or prompt.has_outside_text(missed, ())
-        # Where an agent cannot be injected, tools do not record the outside text that they return.
-        is_unrecorded = not deps.can_be_injected(own_profile)
-        marks_new_session = (
-            reads
-            or is_unrecorded
-            or prompt.has_outside_text(recent, shown)
-            or bool(conversation.state.outside)
-            or (summary is not None and summary.outside)
-            or _may_quote_results(conversation, past_calls)
-        )
-        # Every prompt of background work repeats the state and the last messages.
-        is_given_all = not session_entries or (turn.kind is RunKind.BACKGROUND and not resumed)
-        marked = marks_new_session if is_given_all else reads
-        # A run of another model leaves the session as it is.
-        if session_entries or is_requested:
-            marked = marked or conversation.outside_read
-        if marked != conversation.outside_read:
-            tx.turns.mark_outside_text(turn, marked=marked)
-            conversation = replace(conversation, outside_read=marked)
-    return PreparedRun(
+    if not resumed and _may_recall(deps, claim, profile):
+        memories = _recall(tx, conversation, shown, fresh=not session_entries)
+    prepared = PreparedRun(
         conversation=conversation,
         profile=profile,
         is_for_one_run=is_requested,
@@ -186,22 +159,49 @@ def _prepare(
         over=verdict.over,
         must_wait=verdict.is_reserved and turn.kind is RunKind.BACKGROUND,
         summary=summary,
-        marks_new_session=marks_new_session,
+    )
+    return _mark_session(tx, deps, turn, prepared) if deps.can_be_injected(profile) else prepared
+
+
+def _mark_session(tx: Tx, deps: Deps, turn: Turn, prepared: PreparedRun) -> PreparedRun:
+    """Mark the session if it is given outside text; a new one that is given none has no mark."""
+    conversation = prepared.conversation
+    reads = _reads_outside_text(prepared)
+    # Where an agent cannot be injected, tools do not record the outside text that they return.
+    is_unrecorded = not deps.can_be_injected(conversation.profile)
+    marks_new_session = reads or is_unrecorded or _repeats_outside_text(prepared)
+    # Every prompt of background work repeats the state and the last messages.
+    repeats = turn.kind is RunKind.BACKGROUND and not prepared.resumed
+    marked = marks_new_session if repeats or not prepared.session_entries else reads
+    # A run of another model leaves the session as it is.
+    if prepared.session_entries or prepared.is_for_one_run:
+        marked = marked or conversation.outside_read
+    if marked != conversation.outside_read:
+        tx.turns.mark_outside_text(turn, marked=marked)
+        conversation = replace(conversation, outside_read=marked)
+    return replace(prepared, conversation=conversation, marks_new_session=marks_new_session)
+
+
+def _reads_outside_text(prepared: PreparedRun) -> bool:
+    """Whether any prompt of this run contains outside text, in an old session too."""
+    session, missed = prepared.session, list[Message]()
+    if session is not None and (since := session.missed_since) is not None:
+        missed = [message for message in prepared.recent if message.created_at >= since]
+    return (
+        prepared.conversation.kind is Kind.DISCOVERY
+        or prompt.has_outside_text(missed, prepared.items, prepared.memories)
+        or any(job.outside for job in prepared.awaited)
     )
 
 
-def _reads_outside_text(
-    claim: Claim,
-    items: Sequence[Item],
-    memories: Sequence[Memory],
-    awaited: Sequence[JobView],
-) -> bool:
-    """Whether any prompt of this run contains outside text, in an old session too."""
-    is_discovery = claim.conversation.kind is Kind.DISCOVERY
+def _repeats_outside_text(prepared: PreparedRun) -> bool:
+    """Whether the prompt of a new session repeats outside text from before."""
+    conversation, summary = prepared.conversation, prepared.summary
     return (
-        is_discovery
-        or prompt.has_outside_text((), items, memories)
-        or any(job.outside for job in awaited)
+        prompt.has_outside_text(prepared.recent, [*prepared.repeated, *prepared.items])
+        or bool(conversation.state.outside)
+        or (summary is not None and summary.outside)
+        or _may_quote_results(conversation, prepared.past_calls)
     )
 
 
@@ -209,6 +209,12 @@ def _may_quote_results(conversation: Conversation, past_calls: Sequence[JournalE
     """Whether results of earlier attempts may be outside text; the journal does not say."""
     was_marked = conversation.outside_read or conversation.fresh_at is not None
     return bool(past_calls) and was_marked
+
+
+def _may_recall(deps: Deps, claim: Claim, profile: str) -> bool:
+    """Whether the user has memories, and the run may use them."""
+    may_use = claim.conversation.may_use(Use.MEMORIES)
+    return deps.can_be_injected(profile) and claim.has_memories and may_use
 
 
 def _read_work(tx: Tx, claim: Claim, items: Sequence[Item]) -> WorkFacts:

@@ -25,7 +25,7 @@ from backburner.core.shown_call import show_call
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
 from backburner.core.validation import replace_invalid_characters
-from backburner.core.work import test_run
+from backburner.core.work import task_test_run
 from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
 from backburner.runs.budget import Budget
 from backburner.runs.stopping import StopReason, StopRequests
@@ -40,7 +40,7 @@ APPROVAL_NEEDED = ToolResult(
     stop=True,
 )
 
-CALL_LISTED = ToolResult(test_run.NOT_MADE, failed=True)
+CALL_LISTED = ToolResult(task_test_run.NOT_MADE, failed=True)
 
 _log = structlog.get_logger(__name__)
 
@@ -193,7 +193,7 @@ class Gate:
         self.read.update(result.served)
         if result.asks and self.lists_calls:
             # A change is approved by its id, and those of other runs have others.
-            self._puts_files_back, text = True, text + test_run.PUT_BACK
+            self._puts_files_back, text = True, text + task_test_run.PUT_BACK
         else:
             self._ask_about_changes(result.asks)
         if result.wait is not None:
@@ -271,7 +271,7 @@ class Gate:
         )
         if isinstance(may_task, Ask) and digest not in asked | self._listed:
             self._listed.add(digest)
-            if len(self.unapproved) < test_run.MAX_LISTED_CALLS:
+            if len(self.unapproved) < task_test_run.MAX_LISTED_CALLS:
                 self.unapproved.append(call)
         return CALL_LISTED
 
@@ -281,8 +281,8 @@ class Gate:
         shown = [
             (call, preview or "") for call, preview in zip(self.unapproved, previews, strict=True)
         ]
-        listed = test_run.select_calls(shown)
-        prompt = test_run.describe_list(
+        listed = task_test_run.select_calls(shown)
+        prompt = task_test_run.describe_list(
             listed,
             unlisted=len(self._listed) - len(listed),
             puts_files_back=self._puts_files_back,
@@ -290,8 +290,8 @@ class Gate:
         return replace(
             self.question(now=now),
             prompt=prompt,
-            options=test_run.list_options(listed),
-            binds_to=test_run.list_binding(listed, task_id),
+            options=task_test_run.list_options(listed),
+            binds_to=task_test_run.list_binding(listed, task_id),
         )
 
     def question(self, *, now: datetime) -> Question:

@@ -22,7 +22,7 @@ from backburner.core.errors import Conflict, EngineFailed, NotFound
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.schedule import Cron
 from backburner.core.tool_policy import ALWAYS_HERE, Grant
-from backburner.core.work.test_run import NOT_MADE
+from backburner.core.work.task_test_run import NOT_MADE
 from backburner.runs.stopping import StopReason
 from backburner.store.db import Database
 

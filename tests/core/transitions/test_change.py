@@ -15,6 +15,7 @@ from backburner.core.transitions.change import (
     Verb,
     WorkChange,
     change_question,
+    changed_work,
     digest,
     from_data,
     to_data,
@@ -29,6 +30,14 @@ def work() -> Conversation:
 
 def ask(task: Conversation, change: WorkChange) -> str:
     return change_question(task, change, run_id=make.RUN, now=NINE, zone="UTC").prompt
+
+
+def test_a_question_names_the_work_that_changes() -> None:
+    pause = WorkChange(work_id=make.OTHER, verb=Verb.PAUSE)
+
+    asked = change_question(work(), pause, run_id=None, now=NINE, zone="UTC")
+
+    assert changed_work(asked) == make.OTHER
 
 
 def test_a_change_survives_its_storage() -> None:

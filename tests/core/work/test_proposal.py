@@ -14,6 +14,8 @@ from backburner.core.conversation import (
     Kind,
     OnRepeatedFailure,
     State,
+    Use,
+    Uses,
     WorkFolder,
 )
 from backburner.core.errors import LimitReached
@@ -28,6 +30,7 @@ from backburner.core.work.proposal import (
     SHORT_ID_CHARS,
     RejectedProposal,
     check_task_limit,
+    is_given_sign_ins,
     needs_no_approval,
     proposal_question,
     show_proposals,
@@ -123,6 +126,23 @@ def test_work_needs_no_approval_only_from_a_chat_without_outside_text(
     run_kind: RunKind, *, outside_text_read: bool, starts: bool
 ) -> None:
     assert needs_no_approval(run_kind, outside_text_read=outside_text_read) == starts
+
+
+@pytest.mark.parametrize(
+    ("tools", "uses", "given"),
+    [
+        (None, None, False),
+        (("read_file",), None, False),
+        (("read_file", "run_signed_in"), None, True),
+        (None, frozenset({Use.MEMORIES}), False),
+        (None, frozenset({Use.SIGN_INS}), True),
+        (("read_file",), frozenset({Use.SIGN_INS}), False),
+    ],
+)
+def test_work_has_sign_ins_that_were_given_to_it_by_name(
+    tools: tuple[str, ...] | None, uses: Uses, *, given: bool
+) -> None:
+    assert is_given_sign_ins(tools, uses) is given
 
 
 def test_one_task_more_than_the_limit_is_refused_with_those_that_could_be_stopped() -> None:

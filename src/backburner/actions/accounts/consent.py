@@ -1,11 +1,14 @@
 """Who may consent: users themselves, and tokens with the scope for it; no token to its own work."""
 
+from contextlib import suppress
+
 from backburner.actions import lookup
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller, Scope
-from backburner.core.errors import NotAllowed
+from backburner.core.errors import NotAllowed, NotFound
 from backburner.core.ids import ConversationId, QuestionId
-from backburner.core.question import CONSENT
+from backburner.core.question import CONSENT, Purpose, Question
+from backburner.core.transitions.change import changed_work
 from backburner.ports import Tx
 
 
@@ -14,7 +17,10 @@ async def check_answer(deps: Deps, caller: Caller, question_id: QuestionId) -> N
 
     def work(tx: Tx) -> None:
         if tx.questions.purposes(caller.user, [question_id]) & CONSENT:
-            check(tx, caller, tx.questions.conversation_of(caller.user, question_id))
+            asked_in = tx.questions.conversation_of(caller.user, question_id)
+            opened = tx.conversations.load(caller.user, asked_in).questions
+            asked = next((one for one in opened if one.id == question_id), None)
+            check(tx, caller, asked_in, asked)
 
     await deps.store.read(work)
 
@@ -33,14 +39,22 @@ def check_scope(caller: Caller) -> None:
         )
 
 
-def check(tx: Tx, caller: Caller, conversation_id: ConversationId) -> None:
-    """Refuse a caller who may not consent to the work of a conversation."""
+def check(
+    tx: Tx, caller: Caller, conversation_id: ConversationId, question: Question | None = None
+) -> None:
+    """Refuse a caller who may not consent to the work of a conversation.
+
+    Nor to the work that a question in it is about, if that is other work.
+    """
     check_scope(caller)
     if caller.is_direct:
         return
     own = tx.mcp_clients.conversation_of(caller.user, caller.credential)
-    conversation = tx.conversations.load(caller.user, conversation_id)
-    if any(one.id == own for one in lookup.ancestry(tx, conversation)):
+    concerned = [tx.conversations.load(caller.user, conversation_id)]
+    if question is not None and question.purpose is Purpose.CHANGE:
+        with suppress(NotFound):
+            concerned.append(tx.conversations.load(caller.user, changed_work(question)))
+    if any(above.id == own for one in concerned for above in lookup.ancestry(tx, one)):
         raise NotAllowed(
             "A token may not consent to work that it handed out itself.",
             hint="Answer in a browser, or with `backburner answer` on the machine of the server.",

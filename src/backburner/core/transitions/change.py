@@ -78,6 +78,11 @@ def change_question(
     )
 
 
+def changed_work(question: Question) -> ConversationId:
+    """Return the work that a question about a change is about."""
+    return ConversationId(question.binds_to["change"]["work_id"])
+
+
 def digest(work: Conversation) -> str:
     """Identify the terms and the state of work that a change was proposed for."""
     terms = to_data(WorkChange(work_id=work.id, verb=Verb.UPDATE, terms=Terms.of(work)))

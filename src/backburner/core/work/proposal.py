@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Use, Uses
 from backburner.core.errors import LimitReached
 from backburner.core.ids import derive_question_id
 from backburner.core.question import (
@@ -20,6 +20,7 @@ from backburner.core.question import (
 from backburner.core.run import RunKind
 from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
+from backburner.core.signed_in import SIGNED_IN_TOOL
 from backburner.core.validation import canonical_json, check_text
 from backburner.core.work.timeouts import describe_timeout
 from backburner.core.work.views import continues_after_failures
@@ -80,6 +81,16 @@ def needs_no_approval(run_kind: RunKind, *, outside_text_read: bool) -> bool:
     It starts if the user is present in the chat, and no outside text could have suggested it.
     """
     return run_kind is RunKind.REPLY and not outside_text_read
+
+
+def is_given_sign_ins(tools: tuple[str, ...] | None, uses: Uses) -> bool:
+    """Return whether work was given sign-ins by name: in its list of tools, or by its token.
+
+    Work without a list may ask for them, as it may for all tools.
+    """
+    if tools is None:
+        return uses is not None and Use.SIGN_INS in uses
+    return SIGNED_IN_TOOL in tools
 
 
 def check_task_limit(active: Sequence[str], *, limit: int) -> None:

@@ -17,7 +17,7 @@ from backburner.core.tool_policy import (
     call_digest,
     grants_given,
 )
-from backburner.core.work.test_run import (
+from backburner.core.work.task_test_run import (
     MAX_LISTED_CALLS,
     MAX_LISTED_CHARS,
     describe_list,
