@@ -64,7 +64,7 @@ from backburner.store import tables
 from backburner.store.context import Context, Group
 from backburner.store.db import Database
 from backburner.store.events import Events
-from backburner.store.queue.turns import renew_request
+from backburner.store.records.inbox import renew_request
 from backburner.store.records import steps
 from backburner.store.records.waits import Waits
 from backburner.store.tx import Tx

@@ -16,6 +16,7 @@ from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.bus.local import LocalBus
+from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.routing import Routes
@@ -228,4 +229,51 @@ async def test_after_the_reply_the_conversation_takes_seats_of_its_own_model(
 
     assert running(stage) == ["local", "remote"]
     assert {run.claim.turn.kind for run in stage.underway} == {RunKind.REPLY}
+    stage.kill()
+
+
+async def test_a_reply_that_no_room_can_be_made_for_keeps_none_from_the_next(
+    either: Database,
+) -> None:
+    stage = make_stage(either, {"local": 1, "remote": 1})
+    await ask(stage, await stage.chat(), "local")
+    await stage.take_up()
+    await stage.task(Immediate(), user=MATE, profile="remote")
+    await stage.take_up()
+    assert running(stage) == ["local", "remote"]
+    # The reply that has the only seat of this model is not stopped for another one.
+    await ask(stage, await stage.chat(), "local")
+    await ask(stage, await stage.chat(THIRD))
+    await stage.take_up()
+
+    stopping = {run.profile: run.is_stopping for run in stage.underway}
+    assert stopping == {"local": False, "remote": True}
+    stage.kill()
+
+
+@pytest.mark.parametrize("change", ["schedule", "pause"])
+async def test_an_answer_that_waits_keeps_its_model_when_the_work_is_changed(
+    either: Database, change: str
+) -> None:
+    stage = make_stage(either, {})
+    stage.engine.then(End(ASKED))
+    task = await stage.task(Interval(HOUR, anchor=NOON), profile="remote")
+    origin = Origin.by_user(USER)
+    await control.run_now(stage.deps, origin, task.id)
+    await stage.work()
+    await chat.send(stage.deps, USER, task.id, "March.", profile="local")
+    if change == "schedule":
+        timing = Interval(2 * HOUR, anchor=NOON)
+        stage.database.run(
+            lambda tx: tx.conversations.save(
+                transitions.set_schedule(tx.conversations.load(USER, task.id), timing, now=tx.now)
+            )
+        )
+    else:
+        await control.pause(stage.deps, origin, task.id)
+        await control.resume(stage.deps, origin, task.id)
+    await control.run_now(stage.deps, origin, task.id)
+    await stage.take_up()
+
+    assert running(stage) == ["local"]
     stage.kill()

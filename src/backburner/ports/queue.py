@@ -212,8 +212,8 @@ class Queue(Protocol):
     def unclaimed(self) -> int:
         """How much else the last claim has seen; not all of it may be claimed."""
 
-    def waiting_profile(self, after_demo: AfterDemo = NO_EXIT) -> str | None:
-        """Find the profile of a reply that waits to be claimed; None: no reply waits."""
+    def waiting_profiles(self, after_demo: AfterDemo = NO_EXIT) -> Sequence[str]:
+        """Return the profiles of replies that users wait for, the longest waiting first."""
 
     def overdue(
         self, reply: Claimer | None, work: Claimer | None, *, by: timedelta

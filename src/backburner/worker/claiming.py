@@ -265,24 +265,28 @@ class Claiming:
         if not len(self.underway) or not self._lacks_seat():
             return
         after_demo = self.deps.after_demo
-        waits_for = await self.deps.store.read(
-            lambda tx: tx.queue.waiting_profile(after_demo), within=self._deadline, single=True
+        waiting = await self.deps.store.read(
+            lambda tx: tx.queue.waiting_profiles(after_demo), within=self._deadline, single=True
         )
-        if waits_for is None:
-            return
-        wanted = self.seats.profile(waits_for)
+        for profile in waiting:
+            in_the_way = self._find_in_the_way(self.seats.profile(profile))
+            if in_the_way:
+                if not any(other.is_stopping for other in in_the_way):
+                    in_the_way[-1].stop.request(StopReason.USER_WAITING)
+                return
+
+    def _find_in_the_way(self, wanted: str) -> Sequence[ActiveRun]:
+        """Return the background runs of which one has to end for a reply under a profile."""
         # Counted again: a run may have ended meanwhile.
         if not self._lacks_seat(wanted):
-            return
+            return ()
         no_seat_at_all = not self.seats.free(RunKind.REPLY, self.underway.profiles)
-        in_the_way = [
+        return [
             other
             for other in self.underway
             if other.claim.turn.kind is RunKind.BACKGROUND
             and (no_seat_at_all or self.seats.profile(other.profile) == wanted)
         ]
-        if in_the_way and not any(other.is_stopping for other in in_the_way):
-            in_the_way[-1].stop.request(StopReason.USER_WAITING)
 
     async def _free_folders(self) -> None:
         """Stop background runs that write in folders in which replies have to write."""

@@ -350,6 +350,25 @@ async def test_work_in_a_folder_goes_on_after_machines_began_to_share_it(
     assert stage.said(conversation)[-1] == "A file."
 
 
+async def test_work_in_a_folder_goes_on_after_machines_stopped_sharing_it(
+    database: Database, disk: Disk
+) -> None:
+    disk.files |= {"/srv/ada": {}}
+    rules = FolderRules(machine=HERE, templates=("/srv/{login}",), read=disk.read)
+    stage = Stage(database, LocalBus(), ScriptedEngine(), folders=rules)
+    stage.user()
+    set_login(stage, USER, "ada")
+    conversation = await chat.start(stage.deps, USER, NewChat(folder="/srv/ada"))
+    for is_shared in (False, True, False):
+        stage = Stage(
+            database, LocalBus(), ScriptedEngine(), folders=replace(rules, is_shared=is_shared)
+        )
+        stage.engine.then(Say("A file."))
+        await stage.say(conversation, "What is in there?")
+        await stage.work()
+        assert stage.said(conversation)[-1] == "A file."
+
+
 async def test_a_folder_is_listed_once_though_it_was_added_before_the_settings_gave_it(
     stage: Stage, disk: Disk
 ) -> None:

@@ -18,8 +18,7 @@ def test_status_shows_the_server_the_user_and_counts(talk: Call, running: Runnin
     assert fields["notices"].endswith(" new")
 
 
-@requirement("B-now")
-def test_status_shows_what_runs_now_and_what_is_next(talk: Call, ask: Callable[..., Any]) -> None:
+def test_status_shows_what_is_next(talk: Call, ask: Callable[..., Any]) -> None:
     ask("tasks", "add", "later", "Do it.", "--when", "in 2h")
     ask("tasks", "add", "soon", "Do it.", "--when", "in 1h")
 

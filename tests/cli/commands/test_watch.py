@@ -107,8 +107,9 @@ def test_tool_calls_and_questions_are_shown(watch: Callable[..., Program], ask: 
     assert shown[-1].endswith(" yes` (or no))")
 
 
-def test_what_runs_already_is_shown_first(
-    watch: Callable[..., Program], ask: Ask, running: Running
+@requirement("B-now")
+def test_what_runs_already_is_shown_first_and_in_status(
+    watch: Callable[..., Program], ask: Ask, talk: Call, running: Running
 ) -> None:
     chat_id = ask("say", "Hello there.")["conversation_id"]
     claimer = Claimer(worker="another", lease=timedelta(minutes=1), per_user_limit=1)
@@ -129,6 +130,11 @@ def test_what_runs_already_is_shown_first(
     assert program.read_line() == "[Hello there.] look: token=[hidden]"
     state = ask("status")
     assert [run["running"]["doing"] for run in state["running"]] == ["look: token=[hidden]"]
+    lines = talk("status").out
+    header, line = lines[lines.index("Running now") + 1 :]
+    assert header.split() == ["ID", "TITLE", "KIND", "DOING"]
+    assert line.startswith(f"{chat_id[:12]}  Hello there.  reply  since ")
+    assert line.endswith(": look: token=[hidden]")
 
 
 def test_calls_are_shown_before_the_text_that_follows_them(

@@ -131,13 +131,6 @@ def test_what_was_asked_for_goes_with_the_runs_that_are_stopped(
     assert replace(after, reply_profile="local", work_profile="demo") == asked
 
 
-def test_what_was_asked_for_goes_with_a_queued_run_that_is_dropped() -> None:
-    asked = replace(CHAT, reply_profile="local", work_profile="demo")
-    after = Step(conversation=asked, drops_queued=True).conversation
-
-    assert (after.reply_profile, after.work_profile) == ("local", "")
-
-
 @requirement("Z-model-change")
 def test_the_profile_of_the_next_run() -> None:
     begun = make.conversation(profile="demo")

@@ -1,6 +1,6 @@
 """Settings of PostgreSQL connections: made so that connection poolers can be between."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import pytest
@@ -103,12 +103,12 @@ async def test_single_statements_have_the_settings_and_may_lock(migrated_postgre
     engine = make_engine(migrated_postgres_url, pooled=True)
     with closing(Database(engine, SetClock())) as database:
 
-        def look(tx: Tx) -> str | None:
-            return tx.queue.waiting_profile()
+        def look(tx: Tx) -> Sequence[str]:
+            return tx.queue.waiting_profiles()
 
         def read_setting(tx: Tx) -> str:
             found: str = tx.connection.execute(text("SHOW lock_timeout")).scalar_one()
             return found
 
-        assert await database.read(look, single=True) is None
+        assert await database.read(look, single=True) == []
         assert await database.read(read_setting, single=True) == "10s"

@@ -171,8 +171,9 @@ def is_usable(tx: Tx, deps: Deps, user: UserId, folder: WorkFolder) -> bool:
 def find_for_work(tx: Tx, deps: Deps, user: UserId, place: WorkFolder) -> Folder | None:
     """Find the folder of a conversation; None: its user may not use it any more."""
     machine = deps.folders.bound_to(place.machine)
-    known = usable(tx, deps, user)
-    return next((one for one in known if (one.path, one.machine) == (place.path, machine)), None)
+    known = [one for one in usable(tx, deps, user) if one.path == place.path]
+    # Machines may have shared it when the conversation last worked in it, and no longer do.
+    return next((one for one in known if not machine or one.machine == machine), None)
 
 
 def _list_all(tx: Tx, deps: Deps, user: UserId) -> Sequence[tuple[Folder, BackburnerError | None]]:

@@ -82,7 +82,7 @@ class Step:
         dropped = list[RunKind]()
         if self.stops in (Stops.REPLIES, Stops.EVERYTHING):
             dropped.append(RunKind.REPLY)
-        if self.stops in (Stops.WORK, Stops.EVERYTHING) or self.drops_queued:
+        if self.stops in (Stops.WORK, Stops.EVERYTHING):
             dropped.append(RunKind.BACKGROUND)
         for kind in dropped:
             if routing.request_for(self.conversation, kind):

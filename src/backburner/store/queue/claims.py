@@ -48,6 +48,8 @@ from backburner.store.types import MICROSECOND
 _END_OF_TIME = 2**62
 #: A claim gives up after this many rounds; the next one continues.
 MAX_CLAIM_ROUNDS = 100
+#: Replies that wait at once, of those whose profiles are looked at to make room for one.
+MAX_WAITING_LOOKED_AT = 20
 
 
 _owner = bindparam("owner", type_=Text())
@@ -64,7 +66,9 @@ _take = (
 )
 #: The index of folders in use holds, whatever machine was noted before they were shared.
 _take_in_shared_folder = _take.values(folder_machine="")
-_who_waits = claimable.any_person_first.with_only_columns(*conversations.c)
+_who_waits = claimable.any_person_first.with_only_columns(*conversations.c).limit(
+    MAX_WAITING_LOOKED_AT
+)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
 
 
@@ -235,12 +239,11 @@ class Queue(Group):
                 return replace(claim, zone=locked.zone, has_memories=bool(row.remembers))
         return None
 
-    def waiting_profile(self, after_demo: AfterDemo = NO_EXIT) -> str | None:
-        """Return the profile of the reply that has waited longest; None: no user waits."""
-        row = self.connection.execute(_who_waits).first()
-        if row is None:
-            return None
-        return routing.next_profile(to_conversation(row, ()), RunKind.REPLY, after_demo)
+    def waiting_profiles(self, after_demo: AfterDemo = NO_EXIT) -> Sequence[str]:
+        """Return the profiles of replies that users wait for, the longest waiting first."""
+        waiting = (to_conversation(row, ()) for row in self.connection.execute(_who_waits))
+        profiles = (routing.next_profile(one, RunKind.REPLY, after_demo) for one in waiting)
+        return list(dict.fromkeys(profiles))
 
     def overdue(
         self, reply: Claimer | None, work: Claimer | None, *, by: timedelta

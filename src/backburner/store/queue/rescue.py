@@ -16,9 +16,9 @@ from backburner.core.tool_journal import ask_about, tell_about
 from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
 from backburner.store.context import Context
-from backburner.store.queue.turns import Turns, renew_request, turn_key
+from backburner.store.queue.turns import Turns, turn_key
 from backburner.store.records.conversations import Conversations
-from backburner.store.records.inbox import Inbox
+from backburner.store.records.inbox import Inbox, renew_request
 from backburner.store.records.runs import Runs
 from backburner.store.records.tool_calls import ToolCalls
 from backburner.store.tables import conversations

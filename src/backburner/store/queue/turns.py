@@ -4,7 +4,7 @@ Every write of a holder is guarded by its run and epoch. A turn whose lease has 
 only `rescue` frees it, settles its run and increases the epoch, in one transaction.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,11 +22,10 @@ from sqlalchemy import (
     update,
 )
 
-from backburner.core import routing
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
 from backburner.core.ids import ItemId, RunId
-from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunKind, RunStatus, Turn
+from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
 from backburner.store.context import Context, Group
@@ -34,7 +33,7 @@ from backburner.store.dialect import has_row_locks, with_clock_after
 from backburner.store.mapping import to_row
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
-from backburner.store.records.inbox import Inbox
+from backburner.store.records.inbox import Inbox, renew_request
 from backburner.store.records.runs import Runs
 from backburner.store.tables import conversations, inbox, is_unserved, runs
 from backburner.store.types import MICROSECOND, to_micros
@@ -263,20 +262,6 @@ class Turns(Group):
         cause = f"{turn.run_id}:{turn.epoch}"
         steps.write(self.tx, step, cause=cause, run_id=turn.run_id, first=first)
         self.tx.announce(step)
-
-
-def renew_request(
-    tx: Context, conversation: Conversation, kind: RunKind, *, served: Collection[ItemId] = ()
-) -> Conversation:
-    """Leave of the profile that messages asked for what those ask for that wait for the next run.
-
-    Mostly none did, and nothing is read.
-    """
-    if not routing.request_for(conversation, kind):
-        return conversation
-    waiting = Inbox(tx).waiting(conversation.user_id, conversation.id, kind)
-    requested = routing.requested_by(item for item in waiting if item.id not in served)
-    return routing.with_request(conversation, kind, requested)
 
 
 def turn_key(turn: Turn) -> dict[str, Any]:

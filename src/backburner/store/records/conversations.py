@@ -1,5 +1,6 @@
 """Conversations: load, lock, insert, update, delete."""
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
@@ -19,11 +20,13 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.run import RunKind
 from backburner.core.transitions import Step
 from backburner.ports import EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation, to_row
 from backburner.store.records import steps
+from backburner.store.records.inbox import renew_request
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
 from backburner.store.tables import conversations, receipts, tool_calls
@@ -116,6 +119,10 @@ class Conversations(Group):
 
     def save(self, step: Step, *, cause: str | None = None) -> None:
         """Store a step; `cause` names its event where that must not be reported twice."""
+        if step.drops_queued:
+            # What waiting answers have asked for stays, unlike that of the run that is dropped.
+            kept = renew_request(self.tx, step.conversation, RunKind.BACKGROUND)
+            step = replace(step, conversation=kept)
         steps.write(self.tx, step, cause=cause, first=lambda: self.update(step.conversation))
         self.tx.announce(step)
 

@@ -1,13 +1,15 @@
 """The inbox of a conversation: items wait here until a run has served them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from sqlalchemy import and_, bindparam, exists, insert, select, update
 
+from backburner.core import routing
+from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.run import Item, NewItem, RunKind
-from backburner.store.context import Group
+from backburner.store.context import Context, Group
 from backburner.store.mapping import dump, to_item
 from backburner.store.tables import inbox, is_unserved, outcomes
 
@@ -92,3 +94,17 @@ class Inbox(Group):
             self._write(_settle, values)
         else:
             self._write(_settle_kind, {**values, "of_kind": kind.value})
+
+
+def renew_request(
+    tx: Context, conversation: Conversation, kind: RunKind, *, served: Collection[ItemId] = ()
+) -> Conversation:
+    """Leave of the profile that messages asked for what those ask for that wait for the next run.
+
+    Mostly none did, and nothing is read.
+    """
+    if not routing.request_for(conversation, kind):
+        return conversation
+    waiting = Inbox(tx).waiting(conversation.user_id, conversation.id, kind)
+    requested = routing.requested_by(item for item in waiting if item.id not in served)
+    return routing.with_request(conversation, kind, requested)

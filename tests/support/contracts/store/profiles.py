@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from backburner.core import transitions
+from backburner.core import routing, transitions
 from backburner.core.conversation import Conversation
 from backburner.core.ids import new_item_id, new_message_id
 from backburner.core.retry import MAX_CRASHES
@@ -227,13 +227,13 @@ def long_runs_wait_for_a_seat_of_the_profile_that_they_will_use(scene: Scene) ->
 
 
 def the_profile_of_a_waiting_reply_is_the_one_that_it_will_use(scene: Scene) -> None:
-    assert scene.run(lambda tx: tx.queue.waiting_profile(AFTER_DEMO)) is None
+    assert scene.run(lambda tx: tx.queue.waiting_profiles(AFTER_DEMO)) == []
     chat = _under(scene, scene.chat(), "demo")
     scene.say(chat)
-    assert scene.run(lambda tx: tx.queue.waiting_profile(AFTER_DEMO)) == "remote"
+    assert scene.run(lambda tx: tx.queue.waiting_profiles(AFTER_DEMO)) == ["remote"]
     scene.say(chat, profile="local")
 
-    assert scene.run(lambda tx: tx.queue.waiting_profile(AFTER_DEMO)) == "local"
+    assert scene.run(lambda tx: tx.queue.waiting_profiles(AFTER_DEMO)) == ["local"]
 
 
 def the_agenda_leaves_out_work_that_would_use_a_profile_in_an_outage(scene: Scene) -> None:
@@ -271,3 +271,13 @@ def _ask_for_work(scene: Scene, task: Conversation, profile: str) -> None:
 
 def _profile(claim: Claim | None) -> str | None:
     return None if claim is None else claim.profile
+
+
+def a_queued_run_that_is_dropped_takes_along_what_was_asked_for_it(scene: Scene) -> None:
+    task = scene.task()
+    asked = routing.with_request(scene.load(task), RunKind.BACKGROUND, "local")
+    scene.change(task, lambda _: Step(conversation=asked))
+
+    scene.change(task, lambda found: Step(conversation=found, drops_queued=True))
+
+    assert scene.load(task).work_profile == ""
