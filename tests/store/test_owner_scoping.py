@@ -64,8 +64,8 @@ from backburner.store import tables
 from backburner.store.context import Context, Group
 from backburner.store.db import Database
 from backburner.store.events import Events
-from backburner.store.records.inbox import renew_request
 from backburner.store.records import steps
+from backburner.store.records.inbox import renew_request
 from backburner.store.records.waits import Waits
 from backburner.store.tx import Tx
 
