@@ -1,7 +1,7 @@
 """How runs end: every way leaves a state that a person can see, and leave again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from backburner.actions import spending, steps
@@ -12,14 +12,12 @@ from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.notice import Notice, NoticeKind
-from backburner.core.outcome import Complete, Outcome, summarize
+from backburner.core.outcome import Complete, summarize
 from backburner.core.question import Question
-from backburner.core.retry import Outage, Waiting
 from backburner.core.run import (
     NO_WAIT,
     Failure,
     FailureKind,
-    Item,
     ItemKind,
     ModelWait,
     Run,
@@ -34,51 +32,14 @@ from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
 from backburner.core.work.proposal import show_proposals
-from backburner.core.work.summary import NewSummary
 from backburner.ports import Claim, Tx
+from backburner.runs.model_trouble import ModelTrouble
+from backburner.runs.run_result import RunResult
 from backburner.runs.stopping import StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
 
 #: Delay until a run checks again whether the budget reserved by others is free.
 BUDGET_RETRY_DELAY = timedelta(seconds=5)
-
-
-@dataclass(slots=True, kw_only=True)
-class RunResult:
-    """The result of a run, filled in while it is performed."""
-
-    items: Sequence[Item]
-    #: Items it served before it was handed back.
-    served_before: Sequence[Item] = ()
-    zone: str
-    root: ConversationId
-    #: None: it could not be prepared.
-    claimed_at: datetime | None = None
-    text: str = ""
-    outcome: Outcome | None = None
-    failure: Failure | None = None
-    #: The agent ended its turn properly.
-    is_done: bool = False
-    #: The profile in use, and the one that failed before.
-    profile: str = ""
-    #: Messages asked for the profile: the conversation keeps its own, and its session.
-    is_for_one_run: bool = False
-    escalated_from: str | None = None
-    #: The model of its own profile has answered; None: it was under no other.
-    own_model_answered: bool | None = None
-    #: The agent's session, and its new entries.
-    session: Session | None = None
-    entries: list[str] = field(default_factory=list)
-    #: Why the previous session was not resumed, in words for the user.
-    session_note: str | None = None
-    #: Written at the end of a session that has become too long.
-    summary: NewSummary | None = None
-
-    def remember(self, session_id: str, entries: Sequence[str], tokens: int | None) -> None:
-        if tokens is None:
-            tokens = self.session.tokens if self.session else 0
-        self.session = Session(self.profile, session_id, tokens)
-        self.entries += entries
 
 
 async def commit(
@@ -99,6 +60,10 @@ class _Ending:
     result: RunResult
     #: A run status, or "handed back".
     outcome: str = ""
+
+    @property
+    def trouble(self) -> ModelTrouble:
+        return ModelTrouble(self.deps, self.claim, self.reason, self.gate, self.result)
 
     @property
     def may_be_grouped(self) -> bool:
@@ -129,7 +94,7 @@ class _Ending:
             self._cancelled(tx, conversation)
         elif result.is_done:
             self._done(tx, conversation)
-        elif (trouble := self._trouble()) is not None:
+        elif (trouble := self.trouble.find()) is not None:
             self._in_outage(tx, conversation, trouble)
         elif result.failure is not None:
             self._failed(tx, conversation, result.failure)
@@ -138,35 +103,7 @@ class _Ending:
         else:
             self._interrupted(tx, conversation)
         # Last: runs that end at the same time wait for each other here.
-        self._note_outage(tx)
-
-    def _note_outage(self, tx: Tx) -> None:
-        """Begin, prolong or end the outage of the model."""
-        claim, result = self.claim, self.result
-        profile = result.escalated_from or result.profile
-        if (trouble := self._trouble()) is not None:
-            probed = claim.is_probe or self._is_for_person()
-            tx.outages.note(profile, trouble, probed=probed)
-        elif claim.in_outage and self._has_model_worked():
-            tx.outages.end(profile)
-        elif claim.is_probe:
-            tx.outages.end_probe(profile)
-
-    def _trouble(self) -> Failure | None:
-        """Return the trouble of the model's provider that the run has met."""
-        result, failure = self.result, self.result.failure
-        if failure is not None:
-            is_trouble = failure.kind in retry.OUTAGE_KINDS and not result.is_done
-            return failure if is_trouble else None
-        # In an outage a model that says nothing is not the fault of the work.
-        is_silent = self.claim.in_outage and not self._has_answered() and not result.text
-        is_silent = is_silent and result.escalated_from is None
-        return _NO_ANSWER if is_silent and self.reason is StopReason.TIMEOUT else None
-
-    def _has_answered(self) -> bool:
-        """Whether the model of the run's own profile has answered a call."""
-        answered = self.result.own_model_answered
-        return self.gate.tokens > 0 if answered is None else answered
+        self.trouble.note_outage(tx)
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
         """Lock the jobs that the run waits for; return which of them have settled.
@@ -196,7 +133,7 @@ class _Ending:
         text = self.result.text.strip()
         if self.claim.turn.kind is not RunKind.REPLY or not text:
             return ()
-        source = Source.WORKER if self._is_unattended() else Source.CHAT
+        source = Source.WORKER if self.result.is_unattended else Source.CHAT
         return (NewMessage(role=MessageRole.ASSISTANT, content=text, source=source),)
 
     def _forget(self, tx: Tx, old: Session, new: Session | None) -> None:
@@ -207,7 +144,7 @@ class _Ending:
     def _renewed(self, conversation: Conversation) -> Conversation:
         result, session = self.result, conversation.session
         if result.is_for_one_run and session is not None and result.claimed_at is not None:
-            first = min((item.arrived_at for item in self._items()), default=result.claimed_at)
+            first = min((item.arrived_at for item in result.all_items), default=result.claimed_at)
             missed_since = min(first, session.missed_since or first)
             return replace(conversation, session=replace(session, missed_since=missed_since))
         if result.session is None and result.session_note is None:
@@ -227,10 +164,10 @@ class _Ending:
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                step, wait = Step(conversation=conversation), self._keep_waiting(tx.now)
+                step, wait = Step(conversation=conversation), self.trouble.keep_waiting(tx.now)
                 self._hand_back(tx, step, until=tx.now, wait=wait)
             case StopReason.BUDGET_RESERVED:
-                step, wait = Step(conversation=conversation), self._keep_waiting(tx.now)
+                step, wait = Step(conversation=conversation), self.trouble.keep_waiting(tx.now)
                 until = tx.now + BUDGET_RETRY_DELAY
                 self._hand_back(tx, step, until=until, serves=False, wait=wait)
             case StopReason.TIMEOUT:
@@ -254,7 +191,7 @@ class _Ending:
         )
         if result.outcome is None:
             step = transitions.reply(
-                conversation, run, result.text, now=tx.now, unattended=self._is_unattended()
+                conversation, run, result.text, now=tx.now, unattended=self.result.is_unattended
             )
             step = self._show_proposals(tx, step)
         else:
@@ -285,66 +222,30 @@ class _Ending:
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""
-        if self._is_for_person() or self._is_paused(conversation):
+        if self.trouble.is_for_person() or self._is_paused(conversation):
             self._failed(tx, conversation, failure)
             return
         claim, outage = self.claim, tx.outages.find(self.result.profile)
         wait = retry.wait_in_trouble(
-            self._leave_out_work(conversation, now=tx.now),
+            self.trouble.leave_out_work(conversation, now=tx.now),
             failure,
             outage,
             in_outage=claim.in_outage,
-            has_answered=self._has_answered(),
+            has_answered=self.trouble.has_answered(),
             now=tx.now,
         )
-        if self._has_waited_too_long(tx, conversation, wait, outage):
+        if self.trouble.has_waited_too_long(tx, conversation, wait, outage):
             self._end_in_outage(tx, conversation, failure)
             return
         # No claim takes it before the profile has rested, either.
         delay = retry.own_delay(wait, in_outage=claim.in_outage, now=tx.now)
         self._hand_back(tx, Step(conversation=conversation), until=tx.now + delay, wait=wait)
 
-    def _keep_waiting(self, now: datetime) -> ModelWait:
-        run = retry.correct_wait(self.claim.run, now=now)
-        return retry.keep_waiting(run, has_answered=self._has_answered())
-
     def _is_paused(self, conversation: Conversation) -> bool:
         """Whether the work was paused meanwhile, and the run was not asked for all the same."""
         is_work = self.claim.turn.kind is RunKind.BACKGROUND
-        is_requested = any(item.at_once for item in self._items())
+        is_requested = any(item.at_once for item in self.result.all_items)
         return is_work and conversation.pause_reason is not None and not is_requested
-
-    def _has_waited_too_long(
-        self, tx: Tx, conversation: Conversation, wait: ModelWait, outage: Outage | None
-    ) -> bool:
-        turn = self.claim.turn
-        if turn.kind is RunKind.BACKGROUND and conversation.is_recurring:
-            return False
-        waiting = Waiting(
-            times=(wait.since,),
-            not_before=(
-                tx.users.load(turn.user_id).resumed_at,
-                *(event.arrived_at for event in self._events()),
-            ),
-            limit=self._max_wait(conversation),
-            own_trouble_since=wait.own_trouble_since,
-        )
-        return retry.has_waited_too_long(waiting, outage, now=tx.now)
-
-    def _leave_out_work(self, conversation: Conversation, *, now: datetime) -> Run:
-        """Leave out the time in which the run has worked, or the machine slept meanwhile."""
-        run, claimed_at = retry.correct_wait(self.claim.run, now=now), self.result.claimed_at
-        if claimed_at is None:
-            return run
-        length, longest = max(now - claimed_at, timedelta()), self._run_timeout(conversation)
-        left_out = length if self._has_answered() else max(length - longest, timedelta())
-        return retry.leave_out(run, left_out)
-
-    def _run_timeout(self, conversation: Conversation) -> timedelta:
-        return conversation.run_timeout or self.deps.limits.run_timeout
-
-    def _max_wait(self, conversation: Conversation) -> timedelta:
-        return retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
 
     def _end_in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """End the work if its time has come; other runs of it just fail."""
@@ -369,23 +270,10 @@ class _Ending:
             # It has another schedule since, which may not have begun.
             return False
         is_after_other = isinstance(conversation.schedule, After)
-        if is_after_other and self._events():
+        if is_after_other and self.result.events:
             return True
         due_at = conversation.next_run_at
-        return due_at is not None and now - due_at >= self._max_wait(conversation)
-
-    def _has_model_worked(self) -> bool:
-        """Whether the model that was in an outage has worked for the run until its end."""
-        result = self.result
-        if result.escalated_from is not None:
-            return self._has_answered()
-        if result.is_done or self.reason in _ENDED_BY_AGENT:
-            return True
-        has_ended = result.failure is not None or self.reason in (None, StopReason.TIMEOUT)
-        return has_ended and self._has_answered()
-
-    def _is_for_person(self) -> bool:
-        return self.claim.turn.kind is RunKind.REPLY and not self._is_unattended()
+        return due_at is not None and now - due_at >= self.trouble.max_wait(conversation)
 
     def _cancelled(self, tx: Tx, conversation: Conversation) -> None:
         messages = list[NewMessage]()
@@ -500,18 +388,11 @@ class _Ending:
         """
         run, after = self.claim.run, conversation.schedule
         last = FollowerEvent.STOPPED.value
-        serves_last = any(event.content.get("signal") == last for event in self._events())
+        serves_last = any(event.content.get("signal") == last for event in self.result.events)
         is_same = self.claim.conversation.schedule_revision == conversation.schedule_revision
         if isinstance(after, After) and after.once and serves_last and is_same:
             return replace(run, schedule_revision=conversation.schedule_revision)
         return run
-
-    def _events(self) -> Sequence[Item]:
-        return [item for item in self._items() if item.kind is ItemKind.EVENT]
-
-    def _items(self) -> Sequence[Item]:
-        """Return all items that the run is for, also from before it was handed back."""
-        return [*self.result.served_before, *self.result.items]
 
     def _loaded(self) -> list[ItemId]:
         return [item.id for item in self.result.items]
@@ -523,7 +404,7 @@ class _Ending:
 
     def _unused_grants(self) -> tuple[GrantId, ...]:
         """Return the single-use grants of the answers that a run was started by, if it is done."""
-        items = self._items()
+        items = self.result.all_items
         is_final = self.result.outcome is None or isinstance(self.result.outcome, Complete)
         return tuple(
             grant_id
@@ -532,18 +413,9 @@ class _Ending:
             for grant_id in tool_policy.grant_ids(item.content)
         )
 
-    def _is_unattended(self) -> bool:
-        items = self._items()
-        return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
-
 
 _HOW_TO_ANSWER = "Answer here with yes or no."
 _SPENT = Failure(FailureKind.MODEL, "The allowance is used up.")
-_NO_ANSWER = Failure(FailureKind.UNAVAILABLE, "The model does not respond.")
-#: Its model has called a tool that ends the run.
-_ENDED_BY_AGENT = frozenset(
-    {StopReason.APPROVAL, StopReason.WAITING_FOR_JOBS, StopReason.REPEATING}
-)
 
 
 def _mark_messages(step: Step) -> Step:

@@ -49,10 +49,10 @@ from backburner.ports import (
 )
 from backburner.runs import finish
 from backburner.runs.budget import Budget
-from backburner.runs.finish import RunResult
 from backburner.runs.prepare import SESSION_LOST, PreparedRun
 from backburner.runs.project import NO_PROJECT, Project, describe_project
 from backburner.runs.retrying_store import with_retries
+from backburner.runs.run_result import RunResult
 from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
 
