@@ -201,7 +201,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "turns.mark_outside_text": lambda tx, me, home: tx.turns.mark_outside_text(turn_of(me, home)),
     "turns.renew": lambda tx, me, home: tx.turns.renew([turn_of(me, home)], lease=LEASE),
-    "turns.renew_request": lambda tx, me, home: (
+    "inbox.renew_request": lambda tx, me, home: (
         renew_request(tx, kept_by(me, home), RunKind.REPLY).reply_profile
     ),
     "conversations.children": lambda tx, me, home: tx.conversations.children(me, home.kept.id),

@@ -401,6 +401,8 @@ def test_a_worker_in_another_process_uses_the_model_without_a_restart(
     call: Call, start: Start, tmp_path: Path, migrated_postgres_url: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("BACKBURNER_DATABASE_URL", migrated_postgres_url)
+    # Without it, only warnings are written where they can be read here.
+    monkeypatch.setenv("BACKBURNER_LOG_LEVEL", "info")
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     server = start("serve", "--port", "0", "--data", here)
     address = server.wait_until_ready()
