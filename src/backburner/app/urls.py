@@ -10,8 +10,7 @@ def host_in_url(host: str) -> str:
 def server_url(settings: Settings) -> str:
     """Return the URL of a server with these settings."""
     scheme = "https" if settings.tls_certificate else "http"
-    is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
-    host = "localhost" if is_any else host_in_url(settings.host)
+    host = "localhost" if _listens_everywhere(settings) else host_in_url(settings.host)
     return settings.public_url or f"{scheme}://{host}:{settings.port}"
 
 
@@ -20,5 +19,8 @@ def link_url(settings: Settings, address: str) -> str:
 
     A server that listens on all addresses does not know by which of them others reach it.
     """
-    is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
-    return settings.public_url or ("" if is_any else address)
+    return settings.public_url or ("" if _listens_everywhere(settings) else address)
+
+
+def _listens_everywhere(settings: Settings) -> bool:
+    return settings.host in ("0.0.0.0", "::")  # noqa: S104

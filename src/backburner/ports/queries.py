@@ -129,7 +129,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRow:
-    """What became of a notice on its way to one place."""
+    """The delivery of a notice to one place, and its state."""
 
     channel: str
     target: str

@@ -160,7 +160,7 @@ def workspace_offers(
 
 
 def _prepare(offer: Offer, folder: Path, terms: CommandTerms) -> Offer:
-    """Let the gate check the folder of a user before each call, and create a private one."""
+    """Mark a tool for the check of the gate, or create the private workspace before each call."""
     if offer.tool.name == FETCH_TOOL:
         return offer
     if terms.folder is not None:
