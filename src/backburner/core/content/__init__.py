@@ -1,0 +1,1 @@
+"""Content that is not text: files, images and their names."""
