@@ -1,0 +1,1 @@
+"""OAuth 2.1: finding authorization servers, and requests to them."""

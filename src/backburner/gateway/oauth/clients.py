@@ -1,0 +1,79 @@
+"""Who we are to an authorization server: a given client, our document, or a registration."""
+
+from mcp.client.auth import OAuthRegistrationError
+from mcp.client.auth.oauth2 import check_registration_usable
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata
+from pydantic import ValidationError
+
+from backburner.core.connections.oauth_client import OAuthClient, describe_client
+from backburner.core.errors import ConnectionFailed
+from backburner.gateway.oauth.requests import Requests
+
+#: How the token endpoint may be shown a secret, best first.
+METHODS = ("client_secret_basic", "client_secret_post", "none")
+#: What metadata mean that do not say.
+_DEFAULT_METHODS = ["client_secret_basic"]
+
+
+async def choose_client(
+    requests: Requests,
+    metadata: OAuthMetadata,
+    *,
+    known: OAuthClient | None,
+    document: str,
+    redirect_uri: str,
+    scopes: tuple[str, ...],
+) -> OAuthClient:
+    """Return who we are. What somebody has given counts before what we can do by ourselves."""
+    methods = metadata.token_endpoint_auth_methods_supported or _DEFAULT_METHODS
+    if known is not None:
+        return known
+    if document and metadata.client_id_metadata_document_supported:
+        return OAuthClient(client_id=document)
+    if metadata.registration_endpoint is not None:
+        method = next((name for name in METHODS if name in methods), "none")
+        endpoint = str(metadata.registration_endpoint)
+        return await _register(requests, endpoint, method, redirect_uri, scopes)
+    raise ConnectionFailed(
+        f"{metadata.issuer.host} wants to know Backburner beforehand.",
+        hint=f"Register a client there whose redirect address is {redirect_uri}, and give its id"
+        " (--client-id).",
+        permanent=True,
+    )
+
+
+def method_for(metadata: OAuthMetadata, secret: str) -> str:
+    """Return how to show the secret of a client that was registered by hand."""
+    methods = metadata.token_endpoint_auth_methods_supported or _DEFAULT_METHODS
+    if not secret:
+        return "none"
+    return next((name for name in METHODS[:2] if name in methods), METHODS[0])
+
+
+async def _register(
+    requests: Requests, endpoint: str, method: str, redirect_uri: str, scopes: tuple[str, ...]
+) -> OAuthClient:
+    wanted = {**describe_client(redirect_uri), "token_endpoint_auth_method": method}
+    if scopes:
+        wanted["scope"] = " ".join(scopes)
+    answer = await requests.post_json(endpoint, "The registration endpoint", wanted)
+    if answer.status not in (200, 201):
+        raise ConnectionFailed(
+            f"{answer.host} refused to register Backburner (status {answer.status}).",
+            hint=f"Register a client there whose redirect address is {redirect_uri}, and give its"
+            " id.",
+            permanent=answer.status < 500 and answer.status != 429,
+            retry_after=answer.retry_after,
+        )
+    try:
+        found = OAuthClientInformationFull.model_validate(answer.document())
+        check_registration_usable(found)
+    except (ValidationError, OAuthRegistrationError):
+        raise ConnectionFailed(
+            f"{answer.host} registered Backburner in a way that it cannot use.", permanent=True
+        ) from None
+    return OAuthClient(
+        client_id=found.client_id,
+        secret=found.client_secret or "",
+        method=found.token_endpoint_auth_method or (method if found.client_secret else "none"),
+    )

@@ -1,0 +1,190 @@
+"""OAuth 2.1 as the actions use it: begin, exchange, refresh, revoke. Nothing is kept in between."""
+
+import asyncio
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import httpx2
+from mcp.client.auth import PKCEParameters
+
+from backburner.core.connections.oauth_client import ConfiguredClient, OAuthClient
+from backburner.core.errors import ConnectionFailed, SignedOut
+from backburner.gateway.addresses import IpNetwork
+from backburner.gateway.oauth.addresses import check_address
+from backburner.gateway.oauth.clients import choose_client, method_for
+from backburner.gateway.oauth.discovery import OFFLINE_ACCESS, SignInTerms, discover
+from backburner.gateway.oauth.requests import REQUEST_TIMEOUT, Requests
+from backburner.gateway.oauth.tokens import ask_for_tokens, revoke
+from backburner.gateway.transport import Resolve
+from backburner.ports.oauth import (
+    CALLBACK_PATH,
+    CLIENT_DOCUMENT_PATH,
+    PendingSignIn,
+    SignInRequest,
+    TokenIssuer,
+    Tokens,
+)
+
+#: For all requests with which a sign-in begins.
+BEGIN_TIMEOUT = timedelta(seconds=40)
+
+
+class CheckedOAuth:
+    """Asks public servers only, and those in the networks that the operator allows."""
+
+    def __init__(
+        self,
+        *,
+        allow: Iterable[IpNetwork] = (),
+        public_url: str = "",
+        clients: Mapping[str, ConfiguredClient] | None = None,
+        resolve: Resolve | None = None,
+        within: timedelta = REQUEST_TIMEOUT,
+        begin_within: timedelta = BEGIN_TIMEOUT,
+    ) -> None:
+        """`clients` are those of the operator, by issuer."""
+        self._requests = Requests(allow=allow, resolve=resolve, within=within)
+        self._public_url = public_url if public_url.startswith("https://") else ""
+        self._clients = clients or {}
+        self._begin_within = begin_within
+
+    async def begin(
+        self,
+        server_url: str,
+        *,
+        redirect_uri: str,
+        client: OAuthClient | None = None,
+        earlier: TokenIssuer | None = None,
+        scopes: Iterable[str] = (),
+    ) -> SignInRequest:
+        try:
+            async with asyncio.timeout(self._begin_within.total_seconds()):
+                found = await discover(self._requests, server_url)
+                known = self._known_client(server_url, found, client, earlier)
+                return await self._request(found, redirect_uri, known, tuple(scopes))
+        except TimeoutError:
+            seconds = self._begin_within.total_seconds()
+            raise ConnectionFailed(
+                f"The servers took longer than {seconds:g} seconds to say how to sign in."
+            ) from None
+
+    async def exchange(self, pending: PendingSignIn, code: str) -> Tokens:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": pending.redirect_uri,
+            "code_verifier": pending.verifier,
+            "resource": pending.issuer.resource,
+        }
+        try:
+            return await ask_for_tokens(self._requests, pending.issuer, form)
+        except SignedOut as error:
+            raise ConnectionFailed(
+                error.message, hint="Start the sign-in again.", permanent=True
+            ) from None
+
+    async def refresh(self, issuer: TokenIssuer, refresh_token: str) -> Tokens:
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": refresh_token,
+            "resource": issuer.resource,
+        }
+        return await ask_for_tokens(self._requests, issuer, form)
+
+    async def revoke(self, issuer: TokenIssuer, token: str) -> None:
+        if issuer.revocation_endpoint:
+            await revoke(self._requests, issuer, token)
+
+    async def _request(
+        self,
+        found: SignInTerms,
+        redirect_uri: str,
+        known: OAuthClient | None,
+        more_scopes: tuple[str, ...],
+    ) -> SignInRequest:
+        scopes = tuple(dict.fromkeys((*found.scopes, *more_scopes)))
+        client = await choose_client(
+            self._requests,
+            found.metadata,
+            known=known,
+            document=self._document(redirect_uri),
+            redirect_uri=redirect_uri,
+            scopes=scopes,
+        )
+        keys, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+        metadata = found.metadata
+        pending = PendingSignIn(
+            issuer=TokenIssuer(
+                issuer=found.issuer,
+                token_endpoint=str(metadata.token_endpoint),
+                revocation_endpoint=str(metadata.revocation_endpoint or ""),
+                resource=found.resource,
+                client=client,
+            ),
+            redirect_uri=redirect_uri,
+            scopes=scopes,
+            names_issuer=bool(metadata.authorization_response_iss_parameter_supported),
+            verifier=keys.code_verifier,
+        )
+        url = self._authorization_url(found, pending, keys.code_challenge, state)
+        return SignInRequest(
+            url=url,
+            host=check_address(url, "The authorization endpoint", allow=self._requests.allow).host,
+            state=state,
+            pending=pending,
+        )
+
+    def _known_client(
+        self,
+        server_url: str,
+        found: SignInTerms,
+        given: OAuthClient | None,
+        earlier: TokenIssuer | None,
+    ) -> OAuthClient | None:
+        """Return the client that somebody has given, for this authorization server only."""
+        if given is None and earlier is not None and earlier.issuer == found.issuer:
+            given = earlier.client if earlier.client.is_given else None
+        known = given or self._configured(server_url, found)
+        if known is None:
+            return None
+        return replace(known, method=method_for(found.metadata, known.secret))
+
+    def _configured(self, server_url: str, found: SignInTerms) -> OAuthClient | None:
+        """Return the operator's client; any server can name its issuer, so it names the servers."""
+        configured = self._clients.get(found.issuer)
+        host = httpx2.URL(server_url).netloc.decode()
+        if configured is None or host not in configured.servers:
+            return None
+        return configured.client
+
+    def _document(self, redirect_uri: str) -> str:
+        """Return the address of our document, if it has this redirect address."""
+        public = self._public_url
+        is_in_document = public and redirect_uri == f"{public}{CALLBACK_PATH}"
+        return f"{public}{CLIENT_DOCUMENT_PATH}" if is_in_document else ""
+
+    def _authorization_url(
+        self, found: SignInTerms, pending: PendingSignIn, challenge: str, state: str
+    ) -> str:
+        endpoint = check_address(
+            str(found.metadata.authorization_endpoint),
+            "The authorization endpoint",
+            allow=self._requests.allow,
+        )
+        parameters = {
+            "response_type": "code",
+            "client_id": pending.issuer.client.client_id,
+            "redirect_uri": pending.redirect_uri,
+            "state": state,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+            "resource": pending.issuer.resource,
+        }
+        if pending.scopes:
+            parameters["scope"] = " ".join(pending.scopes)
+        if OFFLINE_ACCESS in pending.scopes:
+            # OpenID Connect wants to be asked for it each time.
+            parameters["prompt"] = "consent"
+        return str(endpoint.copy_merge_params(parameters))

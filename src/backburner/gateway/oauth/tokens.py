@@ -1,0 +1,104 @@
+"""Requests to token endpoints, and what their answers mean."""
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from urllib.parse import quote
+
+from mcp.shared.auth import OAuthToken
+from pydantic import ValidationError
+
+from backburner.core.connections.oauth_client import OAuthClient
+from backburner.core.errors import ConnectionFailed, SignedOut
+from backburner.gateway.oauth.requests import Answer, Requests
+from backburner.ports.oauth import TokenIssuer, Tokens
+
+#: Errors after which no refresh can succeed. The last one is GitHub's.
+SIGNED_OUT_ERRORS = frozenset(
+    {"invalid_grant", "invalid_client", "unauthorized_client", "bad_refresh_token"}
+)
+MAX_TOKEN_CHARS = 16_000
+#: A token is put into a header.
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+#: Codes are ours to repeat, texts are not.
+_ERROR_CODE = re.compile(r"[a-z_]{1,40}")
+MAX_SCOPES, MAX_SCOPE_CHARS = 100, 200
+_SCOPE_CHARS = frozenset(map(chr, range(0x21, 0x7F))) - frozenset('"\\')
+_LONGEST = timedelta(days=3650)
+
+
+async def ask_for_tokens(
+    requests: Requests, issuer: TokenIssuer, form: Mapping[str, str]
+) -> Tokens:
+    """Ask a token endpoint. Raises `SignedOut` where what was shown to it is good no more."""
+    answer = await _post(requests, issuer.token_endpoint, "The token endpoint", issuer, form)
+    document = answer.document()
+    error = document.get("error") if document else None
+    if answer.status == 429 or answer.status >= 500:
+        raise ConnectionFailed(
+            f"{answer.host} could not give out tokens (status {answer.status}).",
+            hint="Try again later.",
+            retry_after=answer.retry_after,
+        )
+    if answer.status != 200 or error:
+        code = error if isinstance(error, str) and _ERROR_CODE.fullmatch(error) else ""
+        said = code or f"status {answer.status}"
+        message = f"{answer.host} refused to give out tokens ({said})."
+        if code in SIGNED_OUT_ERRORS:
+            raise SignedOut(message)
+        raise ConnectionFailed(message, permanent=True)
+    try:
+        found = OAuthToken.model_validate(document)
+    except ValidationError:
+        raise ConnectionFailed(f"The tokens of {answer.host} are not valid.") from None
+    for token in filter(None, (found.access_token, found.refresh_token)):
+        if len(token) > MAX_TOKEN_CHARS or not _TOKEN.fullmatch(token):
+            raise ConnectionFailed(f"The tokens of {answer.host} cannot be sent in a header.")
+    if not found.access_token:
+        raise ConnectionFailed(f"{answer.host} sent an empty token.")
+    return Tokens(
+        access=found.access_token,
+        refresh=found.refresh_token or "",
+        scopes=None if found.scope is None else read_scopes(found.scope.split()),
+        lifetime=_to_lifetime(found.expires_in),
+    )
+
+
+def read_scopes(texts: Sequence[str]) -> tuple[str, ...]:
+    """Read the scopes that a server names; without those that no scope can be."""
+    usable = [text for text in texts if 0 < len(text) <= MAX_SCOPE_CHARS]
+    return tuple(text for text in usable if _SCOPE_CHARS.issuperset(text))[:MAX_SCOPES]
+
+
+async def revoke(requests: Requests, issuer: TokenIssuer, token: str) -> None:
+    form = {"token": token}
+    label = "The revocation endpoint"
+    answer = await _post(requests, issuer.revocation_endpoint, label, issuer, form)
+    if answer.status != 200:
+        raise ConnectionFailed(f"{answer.host} did not revoke a token (status {answer.status}).")
+
+
+async def _post(
+    requests: Requests, endpoint: str, label: str, issuer: TokenIssuer, form: Mapping[str, str]
+) -> Answer:
+    shown, headers = _show_client(issuer.client)
+    return await requests.post_form(endpoint, label, {**form, **shown}, headers)
+
+
+def _show_client(client: OAuthClient) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the parameters and headers that show who we are."""
+    # With a header too: some servers look the client up by it.
+    form = {"client_id": client.client_id}
+    if client.method == "client_secret_post":
+        return {**form, "client_secret": client.secret}, {}
+    if client.method == "client_secret_basic":
+        pair = f"{quote(client.client_id, safe='')}:{quote(client.secret, safe='')}"
+        return form, {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    return form, {}
+
+
+def _to_lifetime(seconds: int | None) -> timedelta | None:
+    if seconds is None:
+        return None
+    return timedelta(seconds=min(max(seconds, 0), _LONGEST.total_seconds()))
