@@ -25,7 +25,10 @@ MAX_CONNECTIONS = 100
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
-    """Raises `NotAllowed` for hosts with an address that is neither public nor in `allow`."""
+    """Raises `NotAllowed` for hosts with an address that is neither public nor in `allow`.
+
+    Without `public`, for what is not encrypted, it has to be in `allow`.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         allow: Iterable[IpNetwork] = (),
         resolve: Resolve | None = None,
         certificates: ssl.SSLContext | None = None,
+        public: bool = True,
     ) -> None:
         trusted = certificates or trusted_certificates()
         super().__init__(verify=trusted, trust_env=False)
@@ -42,7 +46,9 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         self._pool = type(unchecked)(
             ssl_context=trusted,
             max_connections=MAX_CONNECTIONS,
-            network_backend=_CheckedBackend(tuple(allow), resolve or resolve_by_system),
+            network_backend=_CheckedBackend(
+                tuple(allow), resolve or resolve_by_system, public=public
+            ),
         )
 
 
@@ -68,8 +74,9 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 
 
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):
-    def __init__(self, allow: Sequence[IpNetwork], resolve: Resolve) -> None:
+    def __init__(self, allow: Sequence[IpNetwork], resolve: Resolve, *, public: bool) -> None:
         self._allow = allow
+        self._public = public
         self._resolve = resolve
         self._dialler = httpcore2.AnyIOBackend()
 
@@ -113,4 +120,9 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
             raise NotAllowed(
                 f"{host}{via} is {why}.",
                 hint="Only public addresses and networks that the operator allows can be used.",
+            )
+        if not (self._public or any(address in network for network in self._allow)):
+            raise NotAllowed(
+                f"Requests to {host} would not be encrypted.",
+                hint="Use https; http is for networks that the operator allows.",
             )

@@ -1,0 +1,223 @@
+"""Questions of a server to the user: read from its requests, and written with its answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+    InputResponses,
+)
+
+from backburner.core.connections.input_request import (
+    InputAction,
+    InputAnswers,
+    InputField,
+    InputKind,
+    InputNeeded,
+    InputOption,
+    InputRequest,
+    InputValue,
+    asks_for_secret,
+)
+from backburner.core.errors import BadRequest
+from backburner.core.validation import hidden_characters
+from backburner.gateway.upstream.definitions import clean_words
+from backburner.gateway.upstream.limits import (
+    MAX_INPUT_FIELDS,
+    MAX_INPUT_OPTIONS,
+    MAX_INPUT_REQUESTS,
+    MAX_STATE_CHARS,
+    MAX_WORDS_CHARS,
+)
+
+MAX_LABEL_CHARS = 200
+MAX_URL_CHARS = 2_000
+NOT_PASSED_ON = (
+    "The server asks for a password or another secret. Backburner does not pass secrets on to"
+    " servers, so the call was not completed."
+)
+_KINDS = {
+    "string": InputKind.TEXT,
+    "number": InputKind.NUMBER,
+    "integer": InputKind.INTEGER,
+    "boolean": InputKind.SWITCH,
+}
+
+
+def read_input_needed(result: InputRequiredResult) -> InputNeeded:
+    """Read what a server needs before it completes a call. Raises `BadRequest` to refuse it."""
+    if len(result.request_state or "") > MAX_STATE_CHARS:
+        raise BadRequest(
+            f"The server wants a state of more than {MAX_STATE_CHARS:,} characters back with the"
+            " answer, so the call was not completed."
+        )
+    requests = result.input_requests or {}
+    if len(requests) > MAX_INPUT_REQUESTS:
+        raise BadRequest(
+            f"The server asks for more than {MAX_INPUT_REQUESTS} things at once, so the call was"
+            " not completed."
+        )
+    return InputNeeded(
+        requests=tuple(_read_request(key, request) for key, request in requests.items()),
+        state=result.request_state,
+    )
+
+
+def read_urls(data: object) -> InputNeeded | None:
+    """Read the addresses that a user has to visit before a call succeeds; None: there are none."""
+    listed = data.get("elicitations") if isinstance(data, Mapping) else None
+    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_INPUT_REQUESTS:
+        return None
+    requests = []
+    for number, each in enumerate(listed, 1):
+        try:
+            params = ElicitRequestURLParams.model_validate(each)
+            requests.append(_visit(str(number), params))
+        except ValueError:
+            return None
+    return InputNeeded(requests=tuple(requests))
+
+
+def read_params(key: str, params: ElicitRequestFormParams | ElicitRequestURLParams) -> InputRequest:
+    """Read one request. Raises `BadRequest` if it asks for a secret, or for what we cannot show."""
+    if isinstance(params, ElicitRequestURLParams):
+        return _visit(key, params)
+    request = InputRequest(
+        key=key,
+        message=clean_words(params.message, limit=MAX_WORDS_CHARS),
+        fields=_read_fields(params.requested_schema),
+    )
+    if asks_for_secret(request):
+        raise BadRequest(NOT_PASSED_ON)
+    return request
+
+
+def write_answers(answers: InputAnswers) -> InputResponses:
+    return {
+        key: ElicitResult(
+            action=answer.action.value,
+            content=_content(answer.values) if answer.action is InputAction.ACCEPT else None,
+        )
+        for key, answer in answers.answers.items()
+    }
+
+
+def _content(values: Mapping[str, InputValue]) -> dict[str, Any] | None:
+    plain = {
+        name: value if isinstance(value, str | int | float) else list(value)
+        for name, value in values.items()
+    }
+    return plain or None
+
+
+def _read_request(key: str, request: object) -> InputRequest:
+    if not isinstance(request, ElicitRequest):
+        raise BadRequest(
+            "The server wants to use our model or to see our folders, which Backburner does not"
+            " offer, so the call was not completed."
+        )
+    return read_params(key, request.params)
+
+
+def _visit(key: str, params: ElicitRequestURLParams) -> InputRequest:
+    url = params.url
+    plain = url.isascii() and url.isprintable() and " " not in url
+    if not url.startswith("https://") or not plain or len(url) > MAX_URL_CHARS:
+        raise BadRequest(
+            "The server wants the user to visit an address that is not valid: only https is"
+            " allowed. The call was not completed."
+        )
+    message = clean_words(params.message, limit=MAX_WORDS_CHARS)
+    return InputRequest(key=key, message=message, url=url)
+
+
+def _read_fields(schema: Mapping[str, Any]) -> tuple[InputField, ...]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or len(properties) > MAX_INPUT_FIELDS:
+        raise BadRequest(
+            f"The server asks for more than {MAX_INPUT_FIELDS} values, or in a form that is not"
+            " valid, so the call was not completed."
+        )
+    required = schema.get("required")
+    needed = set(map(str, required)) if isinstance(required, list) else set()
+    return tuple(
+        _read_field(str(name), each, required=name in needed) for name, each in properties.items()
+    )
+
+
+def _read_field(name: str, schema: object, *, required: bool) -> InputField:
+    if not isinstance(schema, Mapping) or len(name) > MAX_LABEL_CHARS or hidden_characters(name):
+        raise BadRequest("The server asks for a value in a form that is not valid.")
+    kind, options = _read_kind(schema)
+    return InputField(
+        name=name,
+        title=_label(schema.get("title")),
+        description=_label(schema.get("description"), MAX_WORDS_CHARS),
+        kind=kind,
+        required=required,
+        options=options,
+        default=_default(schema.get("default")),
+        format=_label(schema.get("format")),
+    )
+
+
+def _read_kind(schema: Mapping[str, Any]) -> tuple[InputKind, tuple[InputOption, ...]]:
+    kind = schema.get("type")
+    if kind == "array":
+        items = schema.get("items")
+        options = _read_options(items) if isinstance(items, Mapping) else ()
+        if options:
+            return InputKind.CHOICES, options
+    elif kind == "string" and (options := _read_options(schema)):
+        return InputKind.CHOICE, options
+    elif isinstance(kind, str) and kind in _KINDS:
+        return _KINDS[kind], ()
+    raise BadRequest(
+        f"The server asks for a value of the type {str(kind)[:40]!r}, which users cannot be asked"
+        " for. The call was not completed."
+    )
+
+
+def _read_options(schema: Mapping[str, Any]) -> tuple[InputOption, ...]:
+    titled = schema.get("oneOf") or schema.get("anyOf")
+    values = schema.get("enum")
+    labels = schema.get("enumNames")
+    if isinstance(titled, list):
+        pairs = [
+            (each.get("const"), each.get("title")) for each in titled if isinstance(each, Mapping)
+        ]
+    elif isinstance(values, list):
+        names: Sequence[Any] = labels if isinstance(labels, list) else values
+        pairs = list(zip(values, names, strict=False))
+    else:
+        return ()
+    if len(pairs) > MAX_INPUT_OPTIONS or not all(isinstance(value, str) for value, _ in pairs):
+        raise BadRequest(
+            f"The server offers more than {MAX_INPUT_OPTIONS} options, or options that are not"
+            " text, so the call was not completed."
+        )
+    return tuple(
+        InputOption(value, _label(label) or clean_words(value, limit=MAX_LABEL_CHARS))
+        for value, label in pairs
+        if isinstance(value, str)
+    )
+
+
+def _label(value: object, limit: int = MAX_LABEL_CHARS) -> str:
+    return clean_words(value, limit=limit) if isinstance(value, str) else ""
+
+
+def _default(value: object) -> InputValue | None:
+    match value:
+        case str():
+            return value[:MAX_WORDS_CHARS]
+        case bool() | int() | float():
+            return value
+        case list() if all(isinstance(each, str) for each in value):
+            return tuple(value[:MAX_INPUT_OPTIONS])
+        case _:
+            return None

@@ -1,0 +1,171 @@
+"""Connections to MCP servers: their rows, their secrets, and sessions with the servers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from backburner.core.connections.call import ConnectionCall
+from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
+from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.program import StdioProgram
+from backburner.core.ids import CallId, ConnectionId, UserId
+from backburner.ports.engine import ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolServer:
+    """Where the server of a connection is. `title` names it in messages."""
+
+    title: str
+    url: str = ""
+    program: StdioProgram | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolList:
+    tools: Sequence[ToolDefinition]
+    #: Why tools were left out, by their names.
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+class Authorization(Protocol):
+    """Access to the server of one connection, for one session with it."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return the headers of a request; tokens that are about to expire are renewed first.
+
+        Raises `SignedOut`, or `ConnectionFailed` if they cannot be renewed now.
+        """
+
+    async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """Return other headers than those that the server has refused. Raises as `headers`."""
+
+
+#: Time limit of a call, where the caller gives none.
+CALL_TIMEOUT = timedelta(seconds=60)
+
+
+class ToolSession(Protocol):
+    """A session with the server of one connection, in one run. It connects when it is used.
+
+    Calls may be made at the same time. Once it has raised `SignedOut` or a permanent
+    `ConnectionFailed`, it raises that again without asking the server.
+    """
+
+    @property
+    def tools_changed(self) -> bool:
+        """Whether the server has said that its tools have changed since they were listed."""
+
+    async def list_tools(self) -> ToolList:
+        """List the tools. Raises `SignedOut` or `ConnectionFailed`."""
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        within: timedelta = CALL_TIMEOUT,
+        answers: InputAnswers | None = None,
+    ) -> ToolResult | InputNeeded:
+        """Call a tool; retry what surely was not made, or is `repeatable`.
+
+        `within` limits each attempt. A call that returns `InputNeeded` is not complete: it goes on
+        when it is made again, in this session or a later one, with the `answers`. A server whose
+        protocol cannot wait is told that the user has cancelled, and the result says so.
+
+        Raises `SignedOut`, `CallInDoubt` if it may have been made, or `ConnectionFailed` if it was
+        not made. An error that the server reports is a failed result.
+        """
+
+    async def close(self) -> None:
+        """End the session: its tasks, its sockets and its program."""
+
+
+class ToolServers(Protocol):
+    def open(self, server: ToolServer, authorization: Authorization) -> ToolSession:
+        """Make a session; nothing is connected yet."""
+
+
+class RunningProgram(Protocol):
+    """A program of the operator's that runs in its cage, with pipes to it."""
+
+    async def write(self, data: bytes) -> None:
+        """Write to its stdin. Raises `ProcessFailed` if it no longer reads."""
+
+    async def read(self) -> bytes:
+        """Read the next bytes of its stdout; empty at the end."""
+
+    def errors(self) -> str:
+        """Return the last of what it wrote to stderr, without its secrets."""
+
+    async def end(self) -> str:
+        """End it with all its descendants; say how it ended, such as "exited with code 1."."""
+
+
+#: Starts a program; leaving the context ends it. Raises `ProcessFailed`.
+StartProgram = Callable[[StdioProgram], AbstractAsyncContextManager[RunningProgram]]
+
+
+class Connections(Protocol):
+    """The rows of connections and of their tools."""
+
+    def add(self, connection: Connection) -> None:
+        """Add a connection. Raises `Conflict` if the user has one of that name."""
+
+    def load(self, user: UserId, connection_id: ConnectionId) -> Connection: ...
+    def find(self, user: UserId, name: str) -> Connection | None: ...
+    def list(self, user: UserId) -> Sequence[Connection]:
+        """List connections by name."""
+
+    def lock(self, user: UserId, connection_id: ConnectionId) -> Connection: ...
+    def hold(self, user: UserId, names: Iterable[str]) -> frozenset[str]:
+        """Keep others from removing these while this transaction gives them to work or a token.
+
+        Returns those that there are.
+        """
+
+    def save(self, connection: Connection) -> None: ...
+    def remove(self, user: UserId, connection_id: ConnectionId) -> None:
+        """Delete a connection and its tools, and take it from conversations and tokens."""
+
+    def tools(self, user: UserId, connection_id: ConnectionId) -> Sequence[ConnectionTool]: ...
+    def tools_of_all(self, user: UserId) -> Mapping[ConnectionId, Sequence[ConnectionTool]]: ...
+    def put_tools(
+        self, user: UserId, connection_id: ConnectionId, tools: Iterable[ConnectionTool]
+    ) -> None:
+        """Add or replace these tools of a connection; others stay."""
+
+    def remove_tools(
+        self, user: UserId, connection_id: ConnectionId, names: Iterable[str]
+    ) -> None: ...
+    def find_offered(
+        self, user: UserId, connection_id: ConnectionId, tool: str, digest: str
+    ) -> Connection | None:
+        """Find a connection, if its owner has accepted this definition of the tool."""
+
+    def note_use(
+        self, user: UserId, connection_id: ConnectionId, *, at: datetime, error: str = ""
+    ) -> None:
+        """Record what went wrong; empty: nothing, and that it was used in this minute."""
+
+
+class ConnectionCalls(Protocol):
+    """Calls that were made on connections. They outlive their runs and conversations."""
+
+    def record(self, user: UserId, call_id: CallId) -> None:
+        """Record a call from its entry in the journal."""
+
+    def page(
+        self,
+        user: UserId,
+        connection_id: ConnectionId | None = None,
+        *,
+        before: str = "",
+        limit: int,
+    ) -> Sequence[ConnectionCall]:
+        """List calls, newest first, of one connection or of all."""
+
+    def prune(self, *, before: datetime, limit: int) -> int: ...
