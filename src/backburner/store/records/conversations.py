@@ -26,6 +26,7 @@ from backburner.ports import EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation, to_row
 from backburner.store.records import steps
+from backburner.store.records.files import Files
 from backburner.store.records.inbox import renew_request
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
@@ -140,6 +141,7 @@ class Conversations(Group):
         """Delete a conversation and what it owns. Receipts of its calls and its costs stay."""
         values = {"owner": user, "conversation_id": conversation_id}
         self._execute(_keep_receipts, values)
+        Files(self.tx).forget_conversation(user, conversation_id)
         if self._execute(_delete, values).rowcount != 1:
             raise NotFound
         Waits(self.tx).settle(user, conversation_id)

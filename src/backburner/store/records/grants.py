@@ -42,6 +42,12 @@ _end_all = (
     )
     .values(ended_at=bindparam("at"))
 )
+_end_of_server = (
+    update(grants)
+    .where(grants.c.user_id == bindparam("owner"), grants.c.server == bindparam("of_server"))
+    .where(is_unended)
+    .values(ended_at=bindparam("at"))
+)
 _end_unused = _end_all.where(grants.c.call.is_not(None))
 _end_unused_by_id = _end_unused.where(grants.c.id.in_(bindparam("grant_ids", expanding=True)))
 
@@ -88,6 +94,11 @@ class Grants(Group):
             self._write(_end_unused, values)
         else:
             self._write(_end_unused_by_id, {**values, "grant_ids": list(grant_ids)})
+
+    def end_of_server(self, user: UserId, server: str) -> None:
+        """End all grants for the tools of a connection, in every conversation."""
+        values = {"owner": user, "of_server": server, "at": self.tx.now}
+        self._execute(_end_of_server, values)
 
     def valid(self, user: UserId, conversation_id: ConversationId) -> tuple[Grant, ...]:
         values = {"owner": user, "conversation": conversation_id}

@@ -43,6 +43,7 @@ _select_open_allowances = select(table.c.binds_to).where(
     table.c.purpose == literal(Purpose.ALLOWANCE.value),
     is_open,
 )
+_select_open_with = _select_open.where(table.c.purpose == bindparam("purpose"))
 _select_purposes = select(table.c.purpose).where(
     table.c.user_id == bindparam("owner"), table.c.id.in_(bindparam("question_ids", expanding=True))
 )
@@ -81,6 +82,12 @@ class Questions(Group):
         """Read the subjects of the open questions about allowances."""
         bindings = self._execute(_select_open_allowances, {"owner": user}).scalars()
         return frozenset(json.loads(binds_to)["about"] for binds_to in bindings)
+
+    def open_with(
+        self, user: UserId, purpose: Purpose
+    ) -> Sequence[tuple[ConversationId, Question]]:
+        rows = self._execute(_select_open_with, {"owner": user, "purpose": purpose.value})
+        return [(ConversationId(row.conversation_id), to_question(row)) for row in rows]
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]:
         values = {"owner": user, "question_ids": list(question_ids)}

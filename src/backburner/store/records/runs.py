@@ -1,6 +1,6 @@
 """Runs: begin, resume, queue, end, skip; and the proof that one committed."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
+from backburner.core.ids import ConnectionId, ConversationId, RunId, UserId, new_run_id
 from backburner.core.run import (
     NO_WAIT,
     ModelWait,
@@ -33,6 +33,7 @@ from backburner.core.run import (
 from backburner.ports import EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_run
+from backburner.store.records.files import Files
 from backburner.store.tables import (
     COMMITTED_EPOCH,
     is_queued,
@@ -83,6 +84,7 @@ _queue = (
         failure_message=bindparam("new_failure_message"),
         own_trouble_since=bindparam("new_trouble_since"),
         waits_since=bindparam("new_waits_since"),
+        connection_id=bindparam("for_connection"),
         draft=None,
     )
 )
@@ -141,6 +143,16 @@ _resume_waiting = (
     update(runs)
     .where(_of_conversation, is_queued, runs.c.wait_until.is_(None))
     .values(wait_until=bindparam("at"))
+)
+_waiting_for_sign_in = (
+    select(runs)
+    .where(
+        runs.c.user_id == bindparam("owner"),
+        is_queued,
+        runs.c.wait_until.is_(None),
+        runs.c.connection_id.is_not(None),
+    )
+    .order_by(runs.c.started_at, runs.c.id)
 )
 _newer = runs.alias("newer")
 _select_old = (
@@ -213,6 +225,7 @@ class Runs(Group):
             "new_failure_message": failure and failure.message,
             "new_trouble_since": wait.own_trouble_since,
             "new_waits_since": wait.since,
+            "for_connection": wait.connection,
         }
         self._execute(_queue, values)
 
@@ -335,6 +348,10 @@ class Runs(Group):
         self._execute(_resume_waiting, values)
         self.tx.hint(Hint(HintKind.WORK, user))
 
+    def waiting_for_sign_in(self, user: UserId) -> Sequence[tuple[ConnectionId, Run]]:
+        rows = self._execute(_waiting_for_sign_in, {"owner": user})
+        return [(ConnectionId(row.connection_id), to_run(row)) for row in rows]
+
     def prune(self, *, before: datetime, limit: int) -> int:
         """Delete runs that ended before a time, except the last background run of a conversation.
 
@@ -344,6 +361,7 @@ class Runs(Group):
         if old:
             entry_keys = [(row.user_id, row.conversation_id, row.id) for row in old]
             run_keys = [(row.user_id, row.id) for row in old]
+            Files(self.tx).forget_runs(run_keys)
             for statement in (_keep_entries, _delete_entries):
                 self._execute(statement, {"entry_keys": entry_keys})
             for statement in (_delete_calls, _delete):

@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sqlalchemy import Row, and_, bindparam, insert, select, update
 
 from backburner.core import tool_policy
 from backburner.core.commands import Cage
-from backburner.core.errors import Fenced
+from backburner.core.content.file import FileReference
+from backburner.core.errors import Fenced, NotFound
 from backburner.core.ids import CallId, GrantId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry, calls_in_doubt, doubt_question_id
 from backburner.core.tool_policy import ToolCall
 from backburner.store.context import Group
-from backburner.store.mapping import dump
+from backburner.store.mapping import dump, dump_references, load_references
+from backburner.store.records.connection_calls import ConnectionCalls
+from backburner.store.records.files import Files
 from backburner.store.records.grants import Grants
 from backburner.store.records.questions import Questions
 from backburner.store.tables import tool_calls
@@ -26,6 +30,7 @@ _values = {
     "state": "done",
     "result": bindparam("new_result"),
     "failed": bindparam("has_failed"),
+    "files": bindparam("new_files"),
     "ended_at": bindparam("at"),
 }
 _end = update(tool_calls).where(_by_holder, tool_calls.c.state == "started").values(_values)
@@ -66,6 +71,8 @@ class ToolCalls(Group):
             "digest": tool_policy.call_digest(call),
             "read_only": read_only,
             "cage": tool_policy.find_cage(call),
+            "repeatable": call.tool.repeatable,
+            "connection_id": call.tool.connection,
             "state": "started",
             "grant_id": uses,
             "started_at": self.tx.now,
@@ -77,19 +84,39 @@ class ToolCalls(Group):
         values = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
         return self._exists(_select_begun, values)
 
-    def end(self, turn: Turn, call_id: CallId, result: str, *, failed: bool) -> None:
+    def end(
+        self,
+        turn: Turn,
+        call_id: CallId,
+        result: str,
+        *,
+        failed: bool,
+        files: Sequence[FileReference] = (),
+    ) -> None:
         """Store the result of a call, if the run still holds its turn."""
         values = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
         values |= {"new_result": result, "has_failed": failed, "at": self.tx.now}
+        values["new_files"] = dump_references(files)
         if self._execute(_end, values).rowcount != 1:
             # An earlier attempt may have committed, and only its answer was lost.
             row = self._execute(_select_begun, values).one_or_none()
             if row is None or (row.state, row.result) != ("done", result):
                 raise Fenced
+        for digest in {file.digest for file in files}:
+            # One that its owner deletes at this moment is named all the same.
+            with suppress(NotFound):
+                Files(self.tx).use(
+                    turn.user_id,
+                    digest,
+                    conversation_id=turn.conversation_id,
+                    used_by=call_id,
+                    run_id=turn.run_id,
+                )
 
     def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
         values = {"owner": turn.user_id, "run": turn.run_id, "at": self.tx.now}
-        self._execute(_mark_unknown, values)
+        if self._execute(_mark_unknown, values).rowcount:
+            ConnectionCalls(self.tx).record_unknown(turn.user_id, turn.run_id)
         questions = Questions(self.tx)
         return [
             entry
@@ -100,7 +127,7 @@ class ToolCalls(Group):
     def settle(self, user: UserId, call_id: CallId, result: str) -> None:
         """Store the result of a call that was in doubt."""
         values = {"owner": user, "call_id": call_id, "new_result": result, "has_failed": False}
-        self._update_one(_settle, {**values, "at": self.tx.now})
+        self._update_one(_settle, {**values, "new_files": None, "at": self.tx.now})
 
     def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]:
         """Read the calls of a run, oldest first."""
@@ -118,8 +145,10 @@ def _to_entry(row: Row[tuple[object, ...]]) -> JournalEntry:
         arguments=json.loads(row.arguments),
         digest=row.digest,
         read_only=row.read_only,
+        repeatable=row.repeatable,
         done=row.state == "done",
         result=row.result,
         failed=row.failed,
         cage=row.cage and Cage(row.cage),
+        files=load_references(row.files),
     )

@@ -8,6 +8,7 @@ as a whole.
 """
 
 from backburner.store.tables.base import metadata
+from backburner.store.tables.connections import connection_tools, connections
 from backburner.store.tables.conversations import (
     conversations,
     inbox,
@@ -22,6 +23,7 @@ from backburner.store.tables.conversations import (
     messages,
     questions,
 )
+from backburner.store.tables.files import file_pieces, file_uses, files, is_deleted, is_unused
 from backburner.store.tables.notices import (
     deliveries,
     events,
@@ -32,6 +34,7 @@ from backburner.store.tables.notices import (
 )
 from backburner.store.tables.runs import (
     COMMITTED_EPOCH,
+    connection_calls,
     grants,
     is_queued,
     is_running,
@@ -44,6 +47,8 @@ from backburner.store.tables.runs import (
     tool_calls,
     waits,
 )
+from backburner.store.tables.secrets import data_keys, install_secrets, secrets
+from backburner.store.tables.sign_ins import started_sign_ins, token_leases
 from backburner.store.tables.spending import allowances, spend, totals
 from backburner.store.tables.users import (
     PAUSED,
@@ -70,15 +75,24 @@ __all__ = [
     "answers",
     "attempts",
     "audit",
+    "connection_calls",
+    "connection_tools",
+    "connections",
     "conversations",
     "counters",
     "credentials",
+    "data_keys",
     "deliveries",
     "events",
+    "file_pieces",
+    "file_uses",
+    "files",
     "folders",
     "grants",
     "inbox",
     "install",
+    "install_secrets",
+    "is_deleted",
     "is_discovery",
     "is_job",
     "is_no_job",
@@ -91,6 +105,7 @@ __all__ = [
     "is_unseen",
     "is_unsent",
     "is_unserved",
+    "is_unused",
     "is_user_message",
     "memories",
     "memory_words",
@@ -104,9 +119,12 @@ __all__ = [
     "questions",
     "receipts",
     "runs",
+    "secrets",
     "session_entries",
     "spend",
+    "started_sign_ins",
     "summaries",
+    "token_leases",
     "tool_calls",
     "totals",
     "users",

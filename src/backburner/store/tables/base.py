@@ -34,7 +34,7 @@ def owner() -> Column[str]:
 
 
 def owner_of_conversation() -> Column[str]:
-    """Make the first column of a key where the row belongs to a conversation."""
+    """Make the first column of a key where the row belongs to a conversation or connection."""
     return Column("user_id", Id, primary_key=True)
 
 

@@ -104,6 +104,8 @@ conversations = Table(
     #: The profile of the next reply, and of the next background run, where messages ask for one.
     Column("reply_profile", Text, nullable=False, server_default=""),
     Column("work_profile", Text, nullable=False, server_default=""),
+    #: The names of the connections that it may use, as JSON; none: those of its kind.
+    Column("connections", Text),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),

@@ -71,6 +71,8 @@ runs = Table(
     #: What it last said that it was doing.
     Column("progress", Text),
     Column("progress_at", Time),
+    #: Of a run that was handed back: the connection that its owner has to sign in to.
+    Column("connection_id", Id),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",
@@ -133,9 +135,35 @@ tool_calls = Table(
     Column("failed", Boolean, nullable=False, server_default=false()),
     #: What kept a command from reaching anything outside its folder.
     Column("cage", Text),
+    #: The files that its result names, in JSON; none: it names no files.
+    Column("files", Text),
+    #: It may be made again even if it may have been made.
+    Column("repeatable", Boolean, nullable=False, server_default=false()),
+    #: The connection that it was made on.
+    Column("connection_id", Id),
     CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
     Index("ix_tool_calls_of_run", "user_id", "run_id"),
     Index("ix_tool_calls_of_conversation", "user_id", "conversation_id", "started_at"),
+)
+
+#: Calls that were made on connections; they outlive their runs, conversations and connections.
+connection_calls = Table(
+    "connection_calls",
+    metadata,
+    owner(),
+    Column("id", Id, primary_key=True),
+    Column("connection_id", Id, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("conversation_id", Id, nullable=False),
+    Column("run_id", Id, nullable=False),
+    #: Of server, tool, definition and arguments.
+    Column("digest", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time, nullable=False),
+    CheckConstraint("outcome IN ('done', 'failed', 'unknown')", name="outcome"),
+    Index("ix_connection_calls_started_at", "started_at"),
 )
 
 #: The jobs that a queued run waits for, deleted when it resumes.

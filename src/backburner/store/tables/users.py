@@ -59,6 +59,8 @@ credentials = Table(
     Column("conversation_id", Id),
     #: What of the user's the work of a token may use.
     Column("uses", Text, nullable=False, server_default=""),
+    #: The names of the connections that the work of a token may use.
+    Column("connections", Text, nullable=False, server_default=""),
     Index("uq_credentials_id", "user_id", "id", unique=True),
 )
 

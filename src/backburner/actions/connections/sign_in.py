@@ -1,0 +1,350 @@
+"""Signing in to the server of a connection: begin, come back, finish; each in any process.
+
+Whoever begins is who finishes. A browser begins with its session, and only that session finishes.
+A command in a terminal begins with a secret that it keeps: a browser that its user has signed in
+to may hand the final address on to it, and any other browser shows the address to be pasted. So
+nobody can finish with a code that somebody else was made to fetch.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+from backburner.actions.accounts import consent
+from backburner.actions.connections import definitions, sealed
+from backburner.actions.connections.sealed import FinalAddress, TokenSet
+from backburner.actions.connections.token_renewal import new_serial
+from backburner.actions.deps import Deps
+from backburner.actions.waits import reconnection
+from backburner.core.accounts import Act, Caller, CredentialKind, secret_digest
+from backburner.core.connections.connection import AuthKind, Connection, ConnectionState
+from backburner.core.connections.oauth_client import OAuthClient
+from backburner.core.errors import (
+    BadRequest,
+    Conflict,
+    ConnectionFailed,
+    NotAllowed,
+    NotFound,
+    SecretDamaged,
+)
+from backburner.core.ids import ConnectionId
+from backburner.ports import (
+    CALLBACK_PATH,
+    Hint,
+    HintKind,
+    PendingSignIn,
+    StartedSignIn,
+    TokenIssuer,
+    Tokens,
+    Tx,
+)
+
+SIGN_IN_LIFETIME = timedelta(minutes=10)
+MAX_FINAL_CHARS = 8_000
+WAIT_POLL_SECONDS = 1.0
+#: Of expired sign-ins, per transaction.
+_PRUNE_BATCH = 100
+#: Codes of authorization servers, in words; their own texts are not repeated.
+_ERRORS = {
+    "access_denied": "You did not allow it, or may not.",
+    "invalid_scope": "The server does not know what Backburner asked for.",
+    "server_error": "The authorization server failed.",
+    "temporarily_unavailable": "The authorization server is busy.",
+    "unauthorized_client": "The authorization server does not accept Backburner.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunSignIn:
+    """Where the user of a connection goes to sign in."""
+
+    connection: Connection
+    #: Shown with host and scopes before anybody goes there.
+    url: str = field(repr=False)
+    host: str
+    scopes: tuple[str, ...]
+    expires_at: datetime
+    #: What a command in a terminal finishes with; empty for a browser.
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInEnd:
+    """The result of handing in a final address."""
+
+    connection: Connection
+    #: False: the command in the terminal finishes it.
+    is_finished: bool
+
+
+async def begin(
+    deps: Deps,
+    caller: Caller,
+    connection_id: ConnectionId,
+    *,
+    origin: str,
+    client: OAuthClient | None = None,
+    scopes: Iterable[str] = (),
+) -> BegunSignIn:
+    """Start to sign in, in place of a sign-in to the same server that was started before.
+
+    `origin` is where the browser of the user reaches us. `scopes` are wanted besides those of the
+    last sign-in.
+    """
+    consent.check_scope(caller)
+    connection, issuer = await deps.store.read(
+        lambda tx: _load_earlier(tx, deps, caller, connection_id)
+    )
+    if not connection.url:
+        raise Conflict(f"{connection.title} is a program, which needs no sign-in.")
+    more = tuple(scopes)
+    request = await deps.oauth.begin(
+        connection.url,
+        redirect_uri=f"{origin}{CALLBACK_PATH}",
+        client=client,
+        earlier=issuer,
+        scopes=(*connection.scopes, *more) if more else (),
+    )
+    is_browser = caller.kind is CredentialKind.SESSION
+    secret = "" if is_browser else secrets.token_urlsafe(32)
+
+    def work(tx: Tx) -> datetime:
+        tx.connections.lock(caller.user, connection_id)
+        expires_at = tx.now + SIGN_IN_LIFETIME
+        started = StartedSignIn(
+            connection_id=connection_id,
+            digest=secret_digest(request.state),
+            session=caller.credential if is_browser else "",
+            command=secret_digest(secret) if secret else "",
+            expires_at=expires_at,
+        )
+        sealed.remove_pending(tx, caller.user, connection_id)
+        tx.started_sign_ins.put(caller.user, started)
+        sealed.put_pending(tx, deps, caller.user, connection_id, request.pending)
+        return expires_at
+
+    return BegunSignIn(
+        connection=connection,
+        url=request.url,
+        host=request.host,
+        scopes=request.pending.scopes,
+        expires_at=await deps.store.transact(work),
+        secret=secret,
+    )
+
+
+async def finish(deps: Deps, caller: Caller, address: str, *, secret: str = "") -> SignInEnd:
+    """Finish with the final address of the browser.
+
+    `secret` is that of the command into which the address was pasted. Without it, a browser of the
+    same user hands the address of a command's sign-in on to it.
+    """
+    consent.check_scope(caller)
+    final = read_final_address(address)
+
+    def work(tx: Tx) -> "_Taken | Connection":
+        digest = secret_digest(final.state)
+        found = tx.started_sign_ins.find_by_digest(caller.user, digest)
+        if found is None:
+            raise _unknown()
+        connection = tx.connections.lock(caller.user, found.connection_id)
+        started = _check_started(tx, tx.started_sign_ins.find(caller.user, connection.id), digest)
+        is_own_command = bool(secret) and started.command == secret_digest(secret)
+        is_own_browser = bool(started.session) and started.session == caller.credential
+        if is_own_command or is_own_browser:
+            return _take(tx, deps, connection, final)
+        if started.session or secret or caller.kind is not CredentialKind.SESSION:
+            raise NotAllowed(
+                "This sign-in was started elsewhere.",
+                hint="Finish it where it was started, or start it again here.",
+            )
+        sealed.put_arrived(tx, deps, caller.user, connection.id, final)
+        tx.started_sign_ins.mark_arrived(caller.user, connection.id)
+        tx.hint(Hint(HintKind.CHANGED, caller.user))
+        return connection
+
+    taken = await deps.store.transact(work)
+    if isinstance(taken, Connection):
+        return SignInEnd(connection=taken, is_finished=False)
+    return SignInEnd(connection=await _complete(deps, caller, taken), is_finished=True)
+
+
+async def wait(
+    deps: Deps, caller: Caller, connection_id: ConnectionId, secret: str, within: timedelta
+) -> Connection | None:
+    """Wait for the final address, and finish with it; None: it has not arrived yet.
+
+    For the command in a terminal that has begun the sign-in, and has its secret.
+    """
+    consent.check_scope(caller)
+    digest = secret_digest(secret)
+
+    def look(tx: Tx) -> StartedSignIn:
+        started = tx.started_sign_ins.find(caller.user, connection_id)
+        if started is None or started.command != digest or started.expires_at <= tx.now:
+            raise _unknown()
+        return started
+
+    def take(tx: Tx) -> "_Taken":
+        connection = tx.connections.lock(caller.user, connection_id)
+        look(tx)
+        arrived = sealed.load_arrived(tx, deps, caller.user, connection_id)
+        if arrived is None:
+            raise _unknown()
+        return _take(tx, deps, connection, arrived)
+
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within.total_seconds()
+    with ExitStack() as stack:
+        bus = deps.bus
+        hints = stack.enter_context(bus.listen(HintKind.CHANGED, user=caller.user)) if bus else None
+        while not (await deps.store.read(look)).arrived:
+            left = deadline - loop.time()
+            if left <= 0:
+                return None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, WAIT_POLL_SECONDS)):
+                    await (asyncio.Event().wait() if hints is None else hints.take())
+    return await _complete(deps, caller, await deps.store.transact(take))
+
+
+async def prune(deps: Deps) -> bool:
+    """Delete expired sign-ins with what is sealed of them; return whether there may be more."""
+
+    def work(tx: Tx) -> int:
+        expired = tx.started_sign_ins.expired(before=tx.now, limit=_PRUNE_BATCH)
+        for user, connection_id in expired:
+            sealed.remove_pending(tx, user, connection_id)
+            tx.started_sign_ins.remove(user, connection_id)
+        return len(expired)
+
+    return await deps.store.transact(work) == _PRUNE_BATCH
+
+
+def read_final_address(address: str) -> FinalAddress:
+    """Read the address that an authorization server has sent a browser to."""
+    text = address.strip()
+    try:
+        query = urlsplit(text).query if len(text) <= MAX_FINAL_CHARS else ""
+        values = parse_qs(query, keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        values = {}
+    # Twice would mean that two readers may disagree.
+    single = {name: found[0] for name, found in values.items() if len(found) == 1}
+    final = FinalAddress(
+        state=single.get("state", ""),
+        code=single.get("code", ""),
+        error=single.get("error", ""),
+        issuer=single.get("iss"),
+    )
+    if not final.state or bool(final.code) == bool(final.error) or len(values) != len(single):
+        raise BadRequest(
+            "This is not the address at the end of a sign-in.",
+            hint="Copy the whole address that the browser shows at the end.",
+        )
+    return final
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A sign-in that nobody else can finish any more."""
+
+    connection: Connection
+    pending: PendingSignIn
+    final: FinalAddress
+
+
+def _load_earlier(
+    tx: Tx, deps: Deps, caller: Caller, connection_id: ConnectionId
+) -> tuple[Connection, TokenIssuer | None]:
+    connection = tx.connections.load(caller.user, connection_id)
+    if connection.auth is not AuthKind.OAUTH:
+        return connection, None
+    tokens = None
+    # A new sign-in replaces what cannot be opened.
+    with suppress(SecretDamaged):
+        tokens = sealed.load_tokens(tx, deps, caller.user, connection_id)
+    return connection, None if tokens is None else tokens.issuer
+
+
+def _check_started(tx: Tx, started: StartedSignIn | None, digest: str) -> StartedSignIn:
+    if started is None or started.digest != digest or started.expires_at <= tx.now:
+        raise _unknown()
+    return started
+
+
+def _take(tx: Tx, deps: Deps, connection: Connection, final: FinalAddress) -> _Taken:
+    """Remove a sign-in before its code is used: it can be tried once."""
+    user = connection.user_id
+    pending = sealed.load_pending(tx, deps, user, connection.id)
+    tx.started_sign_ins.remove(user, connection.id)
+    sealed.remove_pending(tx, user, connection.id)
+    if pending is None:
+        raise _unknown()
+    return _Taken(connection, pending, final)
+
+
+async def _complete(deps: Deps, caller: Caller, taken: _Taken) -> Connection:
+    _check_final(taken)
+    tokens = await deps.oauth.exchange(taken.pending, taken.final.code)
+    return await deps.store.transact(lambda tx: _store(tx, deps, caller, taken, tokens))
+
+
+def _check_final(taken: _Taken) -> None:
+    final, title = taken.final, taken.connection.title
+    # RFC 9207: the code is sent to the server that we asked, so it has to come from that one.
+    is_missing = final.issuer is None and taken.pending.names_issuer
+    is_other = final.issuer is not None and final.issuer != taken.pending.issuer.issuer
+    if is_missing or is_other:
+        raise ConnectionFailed(
+            f"The sign-in to {title} was answered by another authorization server.",
+            hint="Start it again. If this happens again, do not trust that server.",
+            permanent=True,
+        )
+    if final.error:
+        why = _ERRORS.get(final.error, "The authorization server refused.")
+        raise ConnectionFailed(f"You were not signed in to {title}. {why}", permanent=True)
+
+
+def _store(tx: Tx, deps: Deps, caller: Caller, taken: _Taken, tokens: Tokens) -> Connection:
+    # Before the connection: it locks the user and the conversations that waited.
+    reconnection.reconnected(tx, caller.user, taken.connection.id)
+    connection = tx.connections.lock(caller.user, taken.connection.id)
+    scopes = taken.pending.scopes if tokens.scopes is None else tokens.scopes
+    expires_at = None if tokens.lifetime is None else tx.now + tokens.lifetime
+    found = TokenSet(
+        serial=new_serial(),
+        issuer=taken.pending.issuer,
+        access=tokens.access,
+        refresh=tokens.refresh,
+        scopes=scopes,
+        obtained_at=tx.now,
+        expires_at=expires_at,
+    )
+    sealed.remove_headers(tx, caller.user, connection.id)
+    sealed.put_tokens(tx, deps, caller.user, connection.id, found)
+    after = replace(
+        connection,
+        auth=AuthKind.OAUTH,
+        headers=(),
+        state=ConnectionState.READY,
+        sign_in_revision=connection.sign_in_revision + 1,
+        scopes=scopes,
+        expires_at=found.ends_at,
+        last_error="",
+        last_error_at=None,
+    )
+    tx.connections.save(after)
+    definitions.record(tx, caller, Act.CONNECTION_SIGNED_IN, after)
+    return after
+
+
+def _unknown() -> NotFound:
+    return NotFound(
+        "This sign-in is not yours, or has expired or been used.",
+        hint="Start it again, signed in as yourself.",
+    )

@@ -1,0 +1,1 @@
+"""Connections of users to MCP servers, and the tools that they bring."""

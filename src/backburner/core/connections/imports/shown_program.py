@@ -1,0 +1,99 @@
+"""What an imported command and its variables may be, and how they are shown to be agreed to."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from backburner.core.errors import BadRequest
+from backburner.core.validation import escape_hidden, hidden_characters
+from backburner.core.work.folders import lies_in
+
+MAX_WORDS = 100
+MAX_COMMAND_CHARS = 10_000
+MAX_VARIABLES = 100
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HARMLESS = frozenset(
+    "PYTHONDONTWRITEBYTECODE PYTHONIOENCODING PYTHONUNBUFFERED PYTHONUTF8".split()
+)
+#: Variables that make programs load code, or fetch it from elsewhere.
+_LOADS_CODE = re.compile(
+    r"(?i)LD_.*|DYLD_.*|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)|PYTHON.*|PERL5?(LIB|OPT|DB)|RUBY(OPT|LIB)"
+    r"|(_?JAVA|JDK|JAVA_TOOL)_OPTIONS|CLASSPATH|BASH_ENV|BASH_FUNC.*|ENV|SHELL|IFS|PATH|HOME|TMPDIR"
+    r"|ZDOTDIR|GIT_.*|NPM_CONFIG_.*|YARN_.*|PNPM_.*|BUN_.*|COREPACK_.*|UV_.*|PIP_.*|PIPX_.*"
+    r"|VIRTUAL_ENV|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GCONV_PATH|LOCPATH"
+)
+#: Options whose value is a secret, as `--api-key=x` or `--api-key x`.
+_SECRET_OPTION = re.compile(r"(?i)--?[a-z0-9_-]*(token|secret|password|passwd|key|-pat)")
+#: A user and a password in an address.
+_CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+
+
+def check_command(command: Sequence[str]) -> None:
+    """Refuse a command that cannot be shown as it is, or that has a secret in it."""
+    if len(command) > MAX_WORDS or sum(map(len, command)) > MAX_COMMAND_CHARS:
+        raise BadRequest("The command is too long to be agreed to.")
+    for word in command:
+        if hidden_characters(word) or "\n" in word or "\t" in word:
+            shown = escape_hidden(word).replace("\n", "\\n").replace("\t", "\\t")
+            raise BadRequest(f"The command has characters that cannot be seen: {shown[:200]}")
+        option, has_value, value = word.partition("=")
+        is_secret = _SECRET_OPTION.fullmatch(option) and (value or not has_value)
+        if is_secret or _CREDENTIALS.search(word):
+            what = f"the option {option[:60]}" if is_secret else "an address with a password"
+            raise BadRequest(
+                f"The command has {what}, and arguments of programs can be read by others on this"
+                " machine.",
+                hint="Give the secret to the program as a variable in `env`.",
+            )
+    program = command[0]
+    if not program.strip() or (not program.startswith("/") and "/" in program):
+        raise BadRequest(
+            f"{program[:200]!r} is a path from a folder that is not known here.",
+            hint="Write the path from / on.",
+        )
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    if len(environment) > MAX_VARIABLES:
+        raise BadRequest("The program has too many variables.")
+    for name in environment:
+        if not _VARIABLE.fullmatch(name):
+            raise BadRequest(f"{name[:80]!r} is not the name of a variable.")
+        if _LOADS_CODE.fullmatch(name) and name not in _HARMLESS:
+            raise BadRequest(
+                f"The variable {name} can change which code runs, and its value is not shown.",
+                hint="Leave it out.",
+            )
+
+
+def check_values(environment: Mapping[str, str]) -> None:
+    """Refuse values of variables that no program could be given. They are not quoted: secrets."""
+    for name, value in environment.items():
+        if "\0" in value:
+            raise BadRequest(f"The value of the variable {name} cannot be given to a program.")
+
+
+def show_command(command: Sequence[str]) -> str:
+    """Write a command as it would be typed, a word a line, so that none can hide behind others."""
+    return "\n".join(f"    {shlex.quote(escape_hidden(word))}" for word in command)
+
+
+def find_paths(command: Sequence[str]) -> Iterator[str]:
+    """Yield the paths that a command names, also in options such as `--file=/a`."""
+    for word in command:
+        _, _, value = word.partition("=")
+        yield from (text for text in (word, value) if text.startswith("/"))
+
+
+def check_out_of_reach(paths: Iterable[str], reachable: Mapping[str, str]) -> None:
+    """Refuse paths in places where agents write; all have no links.
+
+    `reachable` has a word for each such place.
+    """
+    for path in paths:
+        for place, meaning in reachable.items():
+            if lies_in(path, place):
+                raise BadRequest(
+                    f"{path} lies in {meaning}, where agents can change it.",
+                    hint="Move it elsewhere, and import it from there.",
+                )

@@ -1,0 +1,58 @@
+"""A connection whose owner has to sign in again: one question for all work that waits for it."""
+
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from backburner.core.connections.connection import Connection
+from backburner.core.ids import RunId, derive_question_id
+from backburner.core.question import FIRST_REMINDER, RECONNECT, Purpose, Question, QuestionType
+from backburner.core.run import RunKind
+from backburner.core.transitions.answers import STOP
+
+#: Of what the question binds to: the id of the connection.
+CONNECTION = "connection"
+
+
+def server_of(connection: Connection) -> str:
+    """Name the server of a connection for people: its host, or the program."""
+    host = urlsplit(connection.url).hostname
+    return host or f"the program {connection.program}"
+
+
+def reconnect_question(
+    connection: Connection, *, run_id: RunId, kind: RunKind, now: datetime
+) -> Question:
+    """Ask the owner to sign in again; all work that waits goes on once they have."""
+    return Question(
+        id=derive_question_id(run_id, "reconnect", connection.id, now.isoformat()),
+        purpose=Purpose.RECONNECT,
+        type=QuestionType.CHOICE,
+        prompt=f"Reconnect {connection.title}: {server_of(connection)} no longer accepts the"
+        " sign-in. Work that needs it waits, and continues by itself afterwards.",
+        options=(RECONNECT, STOP),
+        run_id=run_id,
+        run_kind=kind,
+        binds_to={
+            CONNECTION: connection.id,
+            "name": connection.name,
+            "title": connection.title,
+            "server": server_of(connection),
+        },
+        asked_at=now,
+        remind_at=now + FIRST_REMINDER,
+    )
+
+
+def is_about(question: Question, connection: Connection) -> bool:
+    """Return whether a question asks to sign in to this connection."""
+    is_reconnection = question.purpose is Purpose.RECONNECT
+    return is_reconnection and question.binds_to.get(CONNECTION) == connection.id
+
+
+def describe_wait(connection: Connection, *, asked_here: bool = False) -> str:
+    """Say that work waits for a sign-in that its user was asked for before."""
+    where = "" if asked_here else ", which you were asked for in another conversation"
+    return (
+        f"This waits until you reconnect {connection.title}{where}. It continues by itself"
+        " afterwards."
+    )

@@ -1,0 +1,1 @@
+"""Tools of connections, as agents get them in a run."""

@@ -1,0 +1,113 @@
+"""The connections of one run: their tools as offers, and their sessions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from backburner.actions.deps import Deps
+from backburner.actions.waits import inputs
+from backburner.core import tool_policy
+from backburner.core.connections import access
+from backburner.core.connections.connection import Connection, ConnectionState, ConnectionTool
+from backburner.core.connections.offer import describe_unusable, make_tool
+from backburner.core.conversation import Conversation
+from backburner.core.ids import QuestionId
+from backburner.core.question import Purpose
+from backburner.core.run import Item, ItemKind
+from backburner.core.tool_policy import ToolCall
+from backburner.ports import Offer, ToolResult, Tx
+from backburner.tools.connections.finding import fit
+from backburner.tools.connections.sessions import RunSessions
+
+INPUT_NEEDED = (
+    "The server asks the user something first. End here; the call goes on after their answer."
+)
+Found = Sequence[tuple[Connection, Sequence[ConnectionTool]]]
+
+
+@dataclass(slots=True)
+class RunConnections:
+    deps: Deps
+    conversation: Conversation
+    sessions: RunSessions
+    #: Questions of servers that were answered, by the digest of the call.
+    answered: Mapping[str, QuestionId] = field(default_factory=dict)
+    #: Offered with them: their results may be cut, those of our own tools are short.
+    read_on: Sequence[Offer] = ()
+    _found: Found | None = None
+    note: str = ""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.sessions.close()
+
+    async def offers(self) -> Sequence[Offer]:
+        if self._found is None:
+            self._found = await self.deps.store.read(self._read)
+            self.note = describe_unusable(self._found)
+        allowed = tool_policy.allowed_tools(self.conversation)
+        offers = [
+            self._offer(connection, tool)
+            for connection, tools in self._found
+            if connection.state is not ConnectionState.SIGNING_IN
+            for tool in tools
+            if tool.is_offered
+        ]
+        fitting = fit([one for one in offers if tool_policy.is_tool_allowed(one.tool, allowed)])
+        return [*fitting, *self.read_on] if fitting else ()
+
+    def _read(self, tx: Tx) -> Found:
+        user = self.conversation.user_id
+        usable = access.usable(self.conversation, tx.connections.list(user))
+        if not usable:
+            return ()
+        tools = tx.connections.tools_of_all(user)
+        return [(connection, tools.get(connection.id, ())) for connection in usable]
+
+    async def _call(
+        self, connection: Connection, tool: ConnectionTool, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        """Call a tool, with the answers to what its server asked when it was called before."""
+        user = self.conversation.user_id
+        digest = tool_policy.call_digest(ToolCall(make_tool(connection, tool), arguments))
+        asked, answers = self.answered.get(digest), None
+        if asked is not None:
+            answers = await self.deps.store.read(
+                lambda tx: inputs.load_answers(tx, self.deps, asked, connection)
+            )
+        result = await self.sessions.find(connection).call(tool, arguments, answers)
+        if asked is not None and answers is not None:
+            await self.deps.store.transact(lambda tx: inputs.forget(tx, user, asked))
+        if isinstance(result, ToolResult):
+            return result
+        return ToolResult(INPUT_NEEDED, failed=True, stop=True, input_needed=result)
+
+    def _offer(self, connection: Connection, tool: ConnectionTool) -> Offer:
+        async def run(arguments: Mapping[str, Any]) -> ToolResult:
+            return await self._call(connection, tool, arguments)
+
+        return Offer(
+            tool=make_tool(connection, tool),
+            description=tool.definition.description,
+            parameters=tool.definition.parameters,
+            read_only=tool.read_only,
+            run=run,
+        )
+
+
+def find_answered(items: Iterable[Item]) -> Mapping[str, QuestionId]:
+    """Find the questions of servers that the items of a run answer, by the digest of the call."""
+    return {
+        call["digest"]: QuestionId(item.content["question_id"])
+        for item in items
+        if item.kind is ItemKind.ANSWER and item.content.get("purpose") == Purpose.INPUT
+        for call in item.content.get("binds_to", {}).get("calls", ())
+    }

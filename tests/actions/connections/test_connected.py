@@ -1,0 +1,100 @@
+"""Sessions with a server that wants a sign-in: tokens renewed in the middle, users kept apart."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from support.oauth_peer.peer import OAuthPeer
+from support.requirements import requirement
+from support.stage.connections import LOOPBACK, add_connection, load, sign_in_as
+from support.stage.make import MATE, USER
+
+from backburner.actions.connections import sessions
+from backburner.actions.deps import Deps
+from backburner.core.connections.connection import Connection, ConnectionState
+from backburner.core.errors import ConnectionFailed, SignedOut
+from backburner.core.ids import UserId
+from backburner.gateway.upstream.servers import UpstreamServers
+from backburner.ports import ToolResult, ToolSession
+from backburner.store.db import Database
+
+WHO: Mapping[UserId, str] = {USER: "ann", MATE: "bob"}
+
+
+@pytest.fixture
+def connected(deps: Deps) -> Deps:
+    return replace(deps, tool_servers=UpstreamServers(allow=LOOPBACK))
+
+
+@asynccontextmanager
+async def session(deps: Deps, connection: Connection) -> AsyncIterator[ToolSession]:
+    opened = sessions.open_session(deps, connection)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def call(opened: ToolSession, tool: str = "whoami") -> str:
+    result = await opened.call(tool, {})
+    assert isinstance(result, ToolResult)
+    assert not result.failed, result.text
+    return result.text
+
+
+@requirement("A-auth-expired")
+async def test_a_token_that_is_refused_in_the_middle_of_a_session_is_renewed_once(
+    connected: Deps, database: Database, peer: OAuthPeer
+) -> None:
+    peer.switch(access_seconds=3600)
+    mail = await sign_in_as(connected, peer, add_connection(database, peer))
+    async with session(connected, mail) as opened:
+        assert await call(opened) == "ann"
+        peer.expire("ann")
+
+        assert await call(opened) == "ann"
+        assert await call(opened) == "ann"
+
+    assert peer.count("refreshed") == 1
+    assert load(database, mail).state is ConnectionState.READY
+
+
+async def test_a_sign_in_that_was_revoked_in_the_middle_of_a_session_ends_it(
+    connected: Deps, database: Database, peer: OAuthPeer
+) -> None:
+    peer.switch(access_seconds=3600)
+    mail = await sign_in_as(connected, peer, add_connection(database, peer))
+    async with session(connected, mail) as opened:
+        assert await call(opened) == "ann"
+        peer.revoke("ann")
+
+        with pytest.raises(SignedOut, match="needs you to sign in again"):
+            await call(opened)
+
+    assert load(database, mail).state is ConnectionState.SIGNED_OUT
+    assert peer.record()["calls"] == [["ann", "whoami"]]
+
+
+@requirement("A-mcp-isolation")
+async def test_two_users_of_one_server_are_each_themselves_on_every_tool(
+    connected: Deps, database: Database, peer: OAuthPeer
+) -> None:
+    peer.switch(access_seconds=3600)
+    theirs = {
+        user: await sign_in_as(connected, peer, add_connection(database, peer, user), who)
+        for user, who in WHO.items()
+    }
+
+    for user, other in ((USER, MATE), (MATE, USER)):
+        async with session(connected, theirs[user]) as opened:
+            assert await call(opened) == WHO[user]
+            assert WHO[user] in await call(opened, "list_mails")
+        # The id of the other's connection, as one's own.
+        async with session(connected, replace(theirs[other], user_id=user)) as opened:
+            with pytest.raises(ConnectionFailed, match="was removed"):
+                await call(opened)
+
+    callers = {who for who, _ in peer.record()["calls"]}
+    assert callers == set(WHO.values())
+    assert len(peer.record()["calls"]) == 4
