@@ -6,11 +6,13 @@ from typing import Any
 from support.doubles.engine import Call
 from support.requirements import requirement
 from support.stage.api_stage import NOBODYS, Asker, read_rows
-from support.stage.make import MATE
+from support.stage.make import MATE, NOON
 from support.stage.stage import Stage
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
+from backburner.core.connections.connection import Connection
+from backburner.core.ids import new_connection_id
 from backburner.core.tool_policy import ALWAYS_HERE
 
 COUNT = jobs.JobRequest(description="Count", prompt="Count the files.")
@@ -26,6 +28,13 @@ BODIES: dict[str, Any] = {
     "grants/{grant_id}": {"words": ["git"]},
     "tasks/{task_id}": {"name": "Mine"},
     "jobs/resume": {"message": "Go on."},
+    "conversations/connections": {"names": []},
+    "connections/{connection_id}": {"title": "Mine"},
+    "connections/headers": {"headers": {"X-Key": "x"}},
+    "connections/accept": {"tools": {"send": "0"}},
+    "connections/sign-in": {},
+    "connections/wait": {"secret": "0"},
+    "connections/ticks": {"tool": "send", "read_only": True},
 }
 
 
@@ -42,6 +51,10 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
     await stage.say(chat, "Send it.")
     await stage.work()
     (job,) = await jobs.start(stage.deps, Origin(MATE, chat.id), [COUNT])
+    connection = Connection(
+        id=new_connection_id(), user_id=MATE, name="mail", title="Mail", created_at=NOON
+    )
+    stage.database.run(lambda tx: tx.connections.add(connection))
     (grant,) = stage.database.run(lambda tx: tx.grants.valid(MATE, task.id))
     return {
         "conversations": chat.id,
@@ -50,6 +63,7 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
         "questions": stage.question(chat).id,
         "runs": stage.history(task)[0].id,
         "grants": grant.id,
+        "connections": connection.id,
     }
 
 

@@ -24,6 +24,7 @@ from backburner.store.tx import Tx
 UNDONE_BY = {
     "folders remove": "folders add",
     "grants revoke": "the next yes",
+    "models key": "models key",
     "schedule clear": "schedule set",
     "user uninvite": "user invite",
 }

@@ -21,6 +21,9 @@ ONE_VALUE = {
     *("mcp", "export", "erase", "db backup", "memories forget", "grants revoke"),
     *("discovery on", "discovery off", "discovery status", "token create", "token revoke"),
     *("conversations delete", "tasks delete", "sessions end", "user password"),
+    "disconnect",
+    "files get",
+    "files delete",
     "folders remove",
     *("user add", "user invite", "user uninvite", "user reset", "user disable", "user link"),
 }
@@ -124,7 +127,17 @@ def test_a_group_without_a_command_prints_its_help_if_it_lists_nothing(
     call: Callable[..., Ended], talk: Callable[..., Ended]
 ) -> None:
     groups = [path for path, one in walk(backburner, "") if path and isinstance(one, click.Group)]
-    listing = {"conversations", "tasks", "jobs", "models", "memories", "grants", "folders"}
+    listing = {
+        "connections",
+        "conversations",
+        "tasks",
+        "jobs",
+        "models",
+        "memories",
+        "grants",
+        "files",
+        "folders",
+    }
     for path in groups:
         bare = talk(path)
         assert (bare.code, bare.err) == (0, []), path

@@ -15,6 +15,7 @@ from backburner.app.machines import NoTools
 from backburner.ports import Store
 from backburner.web.pages import (
     ASSETS,
+    CALLBACK,
     PAGES,
     build_routes,
     read_file,
@@ -57,7 +58,7 @@ async def pages() -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.mark.parametrize(
-    "path", [*PAGES, "/c/c_1", "/q/q_1", *(f"/assets/{name}" for name in ASSETS)]
+    "path", [*PAGES, "/c/c_1", "/q/q_1", CALLBACK, *(f"/assets/{name}" for name in ASSETS)]
 )
 async def test_pages_and_assets_have_strict_headers(pages: httpx2.AsyncClient, path: str) -> None:
     answer = await pages.get(path)

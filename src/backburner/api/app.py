@@ -38,8 +38,14 @@ from backburner.api.routes import (
     tokens,
     users,
 )
-from backburner.api.routes.operate import models, pause_all
-from backburner.api.routes.work import folders
+from backburner.api.routes.operate import models, pause_all, vault
+from backburner.api.routes.work import (
+    connection_imports,
+    connection_sign_in,
+    connections,
+    files,
+    folders,
+)
 from backburner.live.feed import Feed
 
 ROUTERS = (
@@ -62,9 +68,15 @@ ROUTERS = (
     away.router,
     events.router,
     downloads.router,
+    # Before the routes with an id in the same place.
+    connection_imports.router,
+    files.router,
+    connections.router,
+    connection_sign_in.router,
     folders.router,
     models.router,
     pause_all.router,
+    vault.router,
 )
 #: Shorter than the minute or so after which proxies close idle connections.
 HEARTBEAT_INTERVAL = timedelta(seconds=15)

@@ -20,6 +20,7 @@ from backburner.core.errors import (
     BadRequest,
     BadSetting,
     Conflict,
+    ConnectionFailed,
     LimitReached,
     MachineFailed,
     NotAllowed,
@@ -74,6 +75,7 @@ _ERRORS: Mapping[int, type[BackburnerError]] = {
     413: BadRequest,
     422: BadRequest,
     429: LimitReached,
+    502: ConnectionFailed,
 }
 
 

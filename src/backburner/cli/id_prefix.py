@@ -12,6 +12,7 @@ from backburner.core.validation import normalize_title
 
 #: The type letter, an underscore and 26 characters; a name may be as long.
 _FULL_ID = re.compile(r"[a-z]_[0-9a-z]{26}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 MAX_MATCHES_SHOWN = 5
 #: The hint to what was not found.
 LISTED_BY = {
@@ -22,6 +23,7 @@ LISTED_BY = {
     "grant": "See `backburner grants`.",
     "run": "See `backburner runs CONVERSATION`.",
     "invitation": "See `backburner user invitations`.",
+    "file": "See `backburner files`.",
     "session": "See `backburner sessions`.",
 }
 
@@ -58,6 +60,14 @@ def find_grant(server: Server, prefix: str) -> str:
 def find_run(server: Server, conversation_id: str, prefix: str) -> str:
     runs = server.items(f"/api/conversations/{conversation_id}/runs")
     return _find(prefix, runs, "run", label="status")
+
+
+def find_file(server: Server, prefix: str) -> str:
+    """Find the digest of a file by the start of it."""
+    if _DIGEST.fullmatch(prefix):
+        return prefix
+    listed = ({"id": file["digest"], "name": file["name"]} for file in server.items("/api/files"))
+    return match_prefix(prefix, listed, "file", label="name")
 
 
 def _find(

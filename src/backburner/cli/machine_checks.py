@@ -6,17 +6,19 @@ import os
 import platform
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from backburner.app import vault
 from backburner.app.folder import check_writable
 from backburner.app.folders import check_given_folders
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
 from backburner.cli.client import Server
 from backburner.cli.findings import Finding, Level
 from backburner.cli.server_options import read_client_file
-from backburner.core.errors import BackburnerError, MachineFailed, NotAllowed
+from backburner.core.errors import BackburnerError, MachineFailed, NotAllowed, StoreFailed
 from backburner.data_folder import CLIENT_FILE, find_settings_file
-from backburner.ports import SignInState
+from backburner.ports import SignInState, VaultStatus
 from backburner.settings import MODELS_FILE, Settings
 
 CHECK_TIMEOUT_SECONDS = 2.0
@@ -100,6 +102,38 @@ def check_memory(settings: Settings, free: int | None) -> Finding:
         return Finding("memory", message)
     hint = f"Set concurrency to {max(fit, 1)}; {allowed} are allowed now."
     return Finding("memory", message, Level.NOTE, hint)
+
+
+def check_vault(settings: Settings) -> Iterator[Finding]:
+    """Report whether the secrets in the database can be opened."""
+    try:
+        status = vault.read_status(settings) or _ask_about_vault(settings)
+    except StoreFailed:
+        # The check of the database says so.
+        return
+    except BackburnerError as error:
+        yield Finding("vault", error.message, Level.PROBLEM, error.hint)
+        return
+    if status is None or not (status.current or status.problem):
+        return
+    if status.problem:
+        yield Finding("vault", status.problem, Level.PROBLEM, status.hint)
+    elif status.locked:
+        hint = f"Looked in {status.source}."
+        for line in vault.describe_locked(status.locked):
+            yield Finding("vault", line, Level.PROBLEM, hint)
+    else:
+        message = f"secrets are sealed with the master key {status.current} in {status.source}."
+        yield Finding("vault", message)
+
+
+def _ask_about_vault(settings: Settings) -> VaultStatus | None:
+    """Ask the server that has the database open, if this user may."""
+    with suppress(BackburnerError, KeyError, TypeError):
+        stored = read_client_file(str(settings.data))
+        server = Server(str(stored["address"]), str(stored["token"]), CHECK_TIMEOUT_SECONDS)
+        return VaultStatus(**server.get("/api/vault"))
+    return None
 
 
 def check_server(settings: Settings) -> Finding | None:

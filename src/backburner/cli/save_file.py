@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from backburner.core.content.file import format_size
 from backburner.core.errors import BadRequest, Conflict
 from backburner.private_file import write_private_file
 
@@ -19,10 +20,6 @@ def save(chunks: Iterable[bytes], path: Path) -> str:
     except OSError as error:
         raise BadRequest(f"Cannot write {path}: {error.strerror}.") from None
     return f"{path} ({format_size(path.stat().st_size)})"
-
-
-def format_size(size: int) -> str:
-    return f"{size / 2**20:.1f} MB" if size >= 2**20 else f"{max(size // 2**10, 1)} KB"
 
 
 def _already_exists(path: Path) -> Conflict:

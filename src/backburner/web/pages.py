@@ -22,7 +22,9 @@ PAGES = {
 #: The addresses that notices have. The page is the same for every id, and reveals nothing: its
 #: script asks the API, with the session of the browser.
 VIEWS = ("/c/{conversation_id}", "/q/{question_id}")
-ASSETS = ("pages.css", "pages.js", "session.js", "view.js", "logo.svg")
+#: Where authorization servers send browsers back to.
+CALLBACK = "/oauth/callback"
+ASSETS = ("pages.css", "pages.js", "session.js", "view.js", "callback.js", "logo.svg")
 #: Allows no third-party or inline content, and no text that becomes code.
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
@@ -42,10 +44,11 @@ HEADERS = {
 def build_routes() -> list[Route]:
     pages = [_make_route(path, render_page(path), "text/html") for path in PAGES]
     views = [_make_route(path, render_view(), "text/html") for path in VIEWS]
+    callback = _make_route(CALLBACK, render_callback(), "text/html")
     assets = [
         _make_route(f"/assets/{name}", read_file(name), guess_type(name)[0]) for name in ASSETS
     ]
-    return pages + views + assets
+    return [*pages, *views, callback, *assets]
 
 
 def render_page(path: str) -> str:
@@ -55,6 +58,10 @@ def render_page(path: str) -> str:
 
 def render_view() -> str:
     return _fill_layout("Backburner", "view.html", script="view.js")
+
+
+def render_callback() -> str:
+    return _fill_layout("Backburner", "callback.html", script="callback.js")
 
 
 def read_file(name: str) -> str:

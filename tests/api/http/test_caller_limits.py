@@ -7,7 +7,7 @@ from support.stage.api_stage import AskAs
 from support.stage.make import MATE, USER
 from support.stage.stage import Stage
 
-from backburner.api.http.caller_limits import CallerLimits, Connection
+from backburner.api.http.caller_limits import CallerLimits, HeldRequest
 from backburner.api.http.problems import Problem
 from backburner.core.accounts import Scope
 
@@ -57,7 +57,7 @@ async def test_a_user_has_so_many_streams_open(ask_as: AskAs, stage: Stage) -> N
     path, stream = f"/api/conversations/{chat.id}/messages", {"accept": "text/event-stream"}
     with ExitStack() as opened:
         for _ in range(10):
-            opened.enter_context(limits.hold(USER, Connection.STREAM))
+            opened.enter_context(limits.hold(USER, HeldRequest.STREAM))
 
         refused = await ask("GET", "/api/events")
         unsent = await ask("POST", path, {"content": "Hello"}, headers=stream)
@@ -65,7 +65,7 @@ async def test_a_user_has_so_many_streams_open(ask_as: AskAs, stage: Stage) -> N
 
         assert (refused.status_code, unsent.status_code, sent.status_code) == (429, 429, 202)
         assert "You have 10 streams open" in refused.json()["detail"]
-        limits.hold(MATE, Connection.STREAM)
+        limits.hold(MATE, HeldRequest.STREAM)
         assert (await mate("GET", "/api/me")).status_code == 200
     assert len(stage.messages(chat)) == 1
-    limits.hold(USER, Connection.STREAM)
+    limits.hold(USER, HeldRequest.STREAM)

@@ -79,9 +79,9 @@ async def say(stage: Stage, client: httpx2.AsyncClient, here: Conversation) -> N
     [
         # Stored, claimed and committed; the caller identified, the reply found, and nobody else who
         # waits without a seat.
-        ((Say("Hi."),), {"write": 2 + CLAIMING, "read": 3, "statement": 44}),
+        ((Say("Hi."),), {"write": 2 + CLAIMING, "read": 3, "statement": 42}),
         # A call is admitted, and its result stored.
-        ((Call("look"), Say("Hi.")), {"write": 4 + CLAIMING, "read": 3, "statement": 50}),
+        ((Call("look"), Say("Hi.")), {"write": 4 + CLAIMING, "read": 3, "statement": 45}),
     ],
     ids=["words", "call"],
 )

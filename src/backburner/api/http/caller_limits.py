@@ -23,7 +23,7 @@ MAX_REMEMBERED = 10_000
 RETRY_AFTER = timedelta(seconds=10)
 
 
-class Connection(StrEnum):
+class HeldRequest(StrEnum):
     STREAM = "stream"
     CALL = "call"  #: Of an MCP client; it may wait for work.
 
@@ -36,7 +36,7 @@ class CallerLimits:
     clock: Callable[[], float] = monotonic
     #: By credential: how many requests it has left, and since when.
     _left: dict[str, tuple[float, float]] = field(default_factory=dict)
-    _open: Counter[tuple[UserId, Connection]] = field(default_factory=Counter)
+    _open: Counter[tuple[UserId, HeldRequest]] = field(default_factory=Counter)
 
     def count_request(self, credential: str) -> None:
         """Refuse a request above the rate. A pause earns a burst, of a minute's worth at most."""
@@ -58,7 +58,7 @@ class CallerLimits:
                 if count + (now - at) * most / 60 < most
             }
 
-    def hold(self, user: UserId, kind: Connection) -> AbstractContextManager[None]:
+    def hold(self, user: UserId, kind: HeldRequest) -> AbstractContextManager[None]:
         """Refuse a connection above the limit, or return what counts it while it is open."""
         if self._open[user, kind] >= self.max_connections:
             raise Problem(
@@ -70,7 +70,7 @@ class CallerLimits:
         return self._count(user, kind)
 
     @contextmanager
-    def _count(self, user: UserId, kind: Connection) -> Iterator[None]:
+    def _count(self, user: UserId, kind: HeldRequest) -> Iterator[None]:
         self._open[user, kind] += 1
         try:
             yield

@@ -27,6 +27,7 @@ _MEANINGS = {
     415: "Cookie-authenticated requests must use `application/json`.",
     422: "The request does not match the schema.",
     429: "Limit reached.",
+    502: "The server of a connection does not answer, or not as it should.",
     503: "The database is unavailable.",
 }
 #: Ways to sign in, as generators of clients read them; a browser's session has two halves.

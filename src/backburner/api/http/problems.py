@@ -15,6 +15,7 @@ from backburner.core.errors import (
     BackburnerError,
     BadRequest,
     Conflict,
+    ConnectionFailed,
     Fenced,
     LimitReached,
     MachineFailed,
@@ -33,6 +34,7 @@ STATUSES: tuple[tuple[type[BackburnerError], int], ...] = (
     (LimitReached, 429),
     (Conflict, 409),
     (Fenced, 409),
+    (ConnectionFailed, 502),
     (MachineFailed, 503),
 )
 

@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from backburner.actions import browse, chat, conversations
+from backburner.actions.accounts import consent
 from backburner.actions.chat import NewChat
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.actions.work import control, tasks
+from backburner.actions.work import chosen_connections, control, tasks
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
@@ -17,6 +18,7 @@ from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import ConversationIdPath, ParentIdQuery
 from backburner.api.schemas.conversation import (
+    ChosenConnectionsBody,
     ConversationChangesBody,
     ConversationOut,
     ConversationSummaryOut,
@@ -115,7 +117,9 @@ async def create_conversation(
             title=body.title,
             profile=body.profile,
             folder=body.folder,
+            connections=body.connections,
             uses=caller.work_uses,
+            given=caller.work_connections,
             on_repeated_failure=body.on_repeated_failure or OnRepeatedFailure.NOTIFY,
         )
         conversation = await chat.start(deps, caller.user, new)
@@ -149,6 +153,27 @@ async def update_conversation(
         notify=body.notify,
         on_repeated_failure=body.on_repeated_failure,
         model=body.model,
+    )
+    return await load_conversation(deps, caller, conversation_id)
+
+
+@router.put("/{conversation_id}/connections", summary="Choose its connections")
+async def choose_connections(
+    conversation_id: ConversationIdPath,
+    body: ChosenConnectionsBody,
+    deps: AppDeps,
+    caller: Writer,
+) -> ConversationOut:
+    """Choose the connections that it may use. More than it has need a credential that may approve.
+
+    A chat uses all that chats use, unless some are chosen; other work uses the chosen ones only.
+    """
+    await chosen_connections.change(
+        deps,
+        caller.user,
+        conversation_id,
+        body.names,
+        check_consent=consent.checker(caller),
     )
     return await load_conversation(deps, caller, conversation_id)
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Request
 
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader
-from backburner.api.http.caller_limits import Connection, get_limits
+from backburner.api.http.caller_limits import HeldRequest, get_limits
 from backburner.api.http.dependencies import get_feed
 from backburner.core.accounts import Caller
 from backburner.live.subscriber import FeedItem
@@ -61,7 +61,7 @@ async def stream_events(
     replaces everything from offset `at` on. It has no id, and the next change of its
     conversation replaces it.
     """
-    held = get_limits(request).hold(caller.user, Connection.STREAM)
+    held = get_limits(request).hold(caller.user, HeldRequest.STREAM)
     after = None if last_event_id is None else _read_number(last_event_id)
     return sse.EventStreamResponse(_stream(request, caller, after), held=held)
 

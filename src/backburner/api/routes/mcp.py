@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from backburner.api.http import problems
 from backburner.api.http.auth import identify_token
-from backburner.api.http.caller_limits import Connection, get_limits
+from backburner.api.http.caller_limits import HeldRequest, get_limits
 from backburner.api.http.dependencies import get_feed
 from backburner.api.http.origins import check_origin
 from backburner.api.http.problems import Problem
@@ -45,7 +45,7 @@ class McpEndpoint:
             await refusal(scope, receive, send)
             return
         body = await request.body()
-        with get_limits(request).hold(caller.user, Connection.CALL):
+        with get_limits(request).hold(caller.user, HeldRequest.CALL):
             await _McpCall(request, caller, body, send).run(self._serve)
 
 

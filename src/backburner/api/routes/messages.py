@@ -12,7 +12,7 @@ from backburner.actions.chat import SentMessage
 from backburner.actions.deps import Deps
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader, Writer
-from backburner.api.http.caller_limits import Connection, get_limits
+from backburner.api.http.caller_limits import HeldRequest, get_limits
 from backburner.api.http.dependencies import AppDeps, Opened, get_feed
 from backburner.api.http.idempotency import IdempotentRoute
 from backburner.api.http.openapi import error_responses
@@ -83,7 +83,7 @@ async def send_message(
     """
     streams = sse.MEDIA_TYPE in request.headers.get("accept", "")
     # Before the message is stored: a refused request changes nothing.
-    held = get_limits(request).hold(caller.user, Connection.STREAM) if streams else None
+    held = get_limits(request).hold(caller.user, HeldRequest.STREAM) if streams else None
     follower = streams and opened.enter_context(
         get_feed(request).follow_reply(caller.user, caller.credential, conversation_id)
     )

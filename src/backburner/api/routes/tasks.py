@@ -71,8 +71,13 @@ async def get_task(task_id: TaskIdPath, deps: AppDeps, caller: Reader) -> TaskOu
 async def update_task(
     task_id: TaskIdPath, body: TaskChangesBody, deps: AppDeps, caller: Writer
 ) -> TaskOut:
-    """Change its prompt, schedule, limits or destinations. A proposal has to be approved anew."""
-    await control.update(deps, Origin.by_user(caller.user), task_id, body.changes())
+    """Change its prompt, schedule, limits or destinations. A proposal has to be approved anew.
+
+    More connections need a credential that may approve.
+    """
+    origin = Origin.by_user(caller.user)
+    check = consent.checker(caller)
+    await control.update(deps, origin, task_id, body.changes(), check_consent=check)
     return await load_task(deps, caller, task_id)
 
 

@@ -20,7 +20,7 @@ async def create_token(
 ) -> CreatedTokenOut:
     """Create a token, with no more scopes than the credential of this request has.
 
-    Work that it hands out has only those things of yours that `uses` names.
+    Work that it hands out has only those things of yours that `uses` and `connections` name.
     """
     lifetime = parse_duration(body.expires) if body.expires is not None else None
     token = await credentials.create_token(
@@ -28,6 +28,7 @@ async def create_token(
         caller,
         frozenset(body.scopes),
         frozenset(body.uses),
+        frozenset(body.connections or ()),
         name=body.name,
         lifetime=lifetime,
     )

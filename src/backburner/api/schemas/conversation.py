@@ -15,6 +15,7 @@ from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.question import QuestionOut
 from backburner.api.schemas.run import RunningField, RunningOut
+from backburner.api.schemas.work.connection import ConnectionNames, ConnectionNamesOut
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
@@ -71,6 +72,7 @@ _EXAMPLE: dict[str, Any] = {
     "questions": [],
     "profile": "claude",
     "folder": "/srv/ada/app",
+    "connections": ["mail"],
     "waits_for": None,
     "session": None,
     "claude_session_id": None,
@@ -114,6 +116,7 @@ class NewConversationBody(RequestBody):
     max_runs: MaxRuns | None = None
     run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
     folder: FolderName = None
+    connections: ConnectionNames = None
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
     )
@@ -145,6 +148,7 @@ class NewConversationBody(RequestBody):
             max_runs=self.max_runs,
             run_timeout=None if self.run_timeout is None else timedelta(seconds=self.run_timeout),
             folder=self.folder,
+            connections=self.connections,
             tools=self.tools,
             profile=self.profile,
             on_repeated_failure=self.on_repeated_failure or OnRepeatedFailure.PAUSE,
@@ -164,6 +168,12 @@ class ConversationChangesBody(RequestBody):
     @property
     def model(self) -> ModelChoice | None:
         return ModelChoice(self.profile) if "profile" in self.model_fields_set else None
+
+
+class ChosenConnectionsBody(RequestBody):
+    model_config = example(names=["mail"])
+
+    names: ConnectionNames
 
 
 class AgentSessionOut(BaseModel):
@@ -286,6 +296,7 @@ class ConversationSummaryOut(BaseModel):
     questions: Sequence[QuestionOut] = Field(description="Open questions, oldest first.")
     profile: str = Field(description="The profile that its runs use.")
     folder: str | None = Field(description="Where it works; null: the private workspace.")
+    connections: ConnectionNamesOut
     waits_for: str | None = Field(
         description="Why work that is due does not run: its folder is in use, or on a machine that"
         " no worker runs on."
@@ -424,5 +435,5 @@ def _common_fields(row: ConversationRow, display: DisplayContext, deps: Deps) ->
 _COPIED = (
     *("id", "user_id", "kind", "status", "title", "created_by", "created_at", "parent_id", "batch"),
     *("next_run_at", "pause_reason", "ended_as", "ended_at", "notify", "run_count", "max_runs"),
-    *("last_run_at", "failures", "crashes", "resume_count"),
+    *("last_run_at", "failures", "crashes", "resume_count", "connections"),
 )

@@ -10,6 +10,7 @@ from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChan
 from backburner.api.schemas.base import RequestBody, check_id, example
 from backburner.api.schemas.conversation import RunTimeout
 from backburner.api.schemas.run import ProgressOut, RunningField
+from backburner.api.schemas.work.connection import ConnectionNames, ConnectionNamesOut
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
@@ -25,6 +26,7 @@ _SUMMARY = {
     "description": "Count the files",
     "agent": None,
     "folder": None,
+    "connections": ["mail"],
     "timeout": 3600.0,
     "status": "completed",
     "needs_you": False,
@@ -78,6 +80,7 @@ class NewJobBody(RequestBody):
         default=None, description="Of a run, in seconds; null: the default of jobs."
     )
     folder: FolderName = None
+    connections: ConnectionNames = None
     batch: str = Field(
         default="", max_length=MAX_BATCH_CHARS, description="The group; empty: a new one."
     )
@@ -88,6 +91,7 @@ class NewJobBody(RequestBody):
             prompt=self.prompt,
             agent=self.agent or None,
             folder=self.folder,
+            connections=self.connections,
             timeout=None if self.timeout is None else timedelta(seconds=self.timeout),
         )
 
@@ -149,6 +153,7 @@ class JobSummaryOut(BaseModel):
     description: str
     agent: str | None = Field(description="The agent or profile that was asked for, if any.")
     folder: str | None = Field(description="Where it works; null: the private workspace.")
+    connections: ConnectionNamesOut
     timeout: Seconds = Field(description="Of a run, in seconds.")
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")

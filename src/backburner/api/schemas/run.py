@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field
 
 from backburner.api.schemas.base import example
+from backburner.api.schemas.work.file import FileReferenceOut
 from backburner.core.run import (
     Failure,
     FailureKind,
@@ -131,6 +132,7 @@ class ToolCallOut(BaseModel):
     grant_id: str | None = Field(description="The single-use grant that it consumed.")
     started_at: datetime
     ended_at: datetime | None
+    files: Sequence[FileReferenceOut] = Field(description="The files that its result names.")
 
     @classmethod
     def of(cls, call: ToolCallRow) -> Self:

@@ -30,6 +30,7 @@ from backburner.api.schemas.conversation import (
 )
 from backburner.api.schemas.question import QuestionOut
 from backburner.api.schemas.run import ProgressOut, RunningField, RunningOut
+from backburner.api.schemas.work.connection import ConnectionNames, ConnectionNamesOut
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
@@ -113,6 +114,7 @@ class NewTaskBody(TaskTimesBody):
         default=None, description="Of a run, in seconds; null: the default."
     )
     folder: FolderName = None
+    connections: ConnectionNames = None
     tools: ToolNames | None = Field(
         default=None, description="The only tools it may use; null: all."
     )
@@ -131,6 +133,7 @@ class NewTaskBody(TaskTimesBody):
             max_runs=self.max_runs,
             run_timeout=_read_seconds(self.timeout),
             folder=self.folder,
+            connections=self.connections,
             tools=self.tools,
             agent=self.agent,
             profile=self.profile,
@@ -151,6 +154,7 @@ class TaskChangesBody(TaskTimesBody):
     max_runs: MaxRuns | None = None
     timeout: RunTimeout | None = Field(default=None, description="Of a run, in seconds.")
     tools: ToolNames | None = None
+    connections: ConnectionNames = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
     on_repeated_failure: FailurePolicy | None = None
     profile: str | None = Field(default=None, description=PROFILE_CHANGE)
@@ -229,6 +233,7 @@ class TaskOut(BaseModel):
         uses=None,
         agent=None,
         folder="/srv/ada/app",
+        connections=["mail"],
         reports_to=[{"channel": "discord", "target": "42"}],
         on_repeated_failure="pause",
         profile="claude",
@@ -268,6 +273,7 @@ class TaskOut(BaseModel):
     uses: UsesOut
     agent: str | None = Field(description="The agent that was asked for, if any.")
     folder: str | None = Field(description="Where it works; null: the private workspace.")
+    connections: ConnectionNamesOut
     reports_to: Sequence[DestinationOut]
     on_repeated_failure: FailurePolicy
     profile: str = Field(description="The profile that its runs use.")
@@ -343,6 +349,7 @@ class TaskPreviewOut(BaseModel):
         next_times=[_NOON],
         next_times_in_words=["Mon 16 Nov 2026, 13:00 CET"],
         tools=["run_command"],
+        connections=["mail"],
         reports_to=[],
         notify="on_change",
         max_runs=None,
@@ -366,6 +373,7 @@ class TaskPreviewOut(BaseModel):
     next_times: Sequence[datetime] = Field(description="The next five times.")
     next_times_in_words: Sequence[str]
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
+    connections: ConnectionNamesOut
     reports_to: Sequence[DestinationOut]
     notify: Notify
     max_runs: int | None
@@ -386,6 +394,7 @@ class TaskPreviewOut(BaseModel):
             next_times=preview.times,
             next_times_in_words=describe_times(preview.times, zone=preview.zone),
             tools=task.tools,
+            connections=task.connections,
             reports_to=list_destinations(task),
             notify=task.notify,
             max_runs=task.max_runs,
@@ -433,6 +442,7 @@ _COPIED = (
         "pause_reason",
         "on_repeated_failure",
         "tools",
+        "connections",
         "agent",
         "parent_id",
         "created_by",
@@ -448,6 +458,7 @@ _TERMS = {
     "max_runs": "max_runs",
     "timeout": "run_timeout",
     "tools": "tools",
+    "connections": "connections",
     "reports_to": "reports_to",
     "on_repeated_failure": "on_repeated_failure",
 }
@@ -456,5 +467,6 @@ _NEVER_NULL = ("name", "prompt", "description", "notify", "reports_to", "on_repe
 _READERS: dict[str, Callable[[Any], Any]] = {
     "timeout": _read_seconds,
     "tools": _read_tools,
+    "connections": _read_tools,
     "reports_to": _read_destinations,
 }

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, Field
 
 from backburner.api.schemas.base import example, strict_example
+from backburner.api.schemas.work.connection import ConnectionNames
 from backburner.core import accounts
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Use
@@ -22,6 +23,10 @@ class NewTokenBody(BaseModel):
     uses: Annotated[list[Use], Field(max_length=len(Use))] = Field(
         default=[], description="What of yours may be used by work that this token hands out."
     )
+    connections: ConnectionNames = Field(
+        default=None,
+        description="The connections that work of this token may use, by name. Null: none.",
+    )
     expires: Annotated[str, Field(max_length=100)] | None = Field(
         default="90d", description="How long it is valid; null: until it is revoked."
     )
@@ -33,6 +38,7 @@ class CredentialOut(BaseModel):
         name="calendar",
         scopes=["read"],
         uses=[],
+        connections=["mail"],
         created_at="2026-11-16T12:00:00Z",
         expires_at=None,
         used_at=None,
@@ -45,6 +51,9 @@ class CredentialOut(BaseModel):
     uses: list[Use] | None = Field(
         description="What of yours may be used by work that this token hands out; null: everything."
     )
+    connections: list[str] | None = Field(
+        description="The connections that work of this token may use; null: all."
+    )
     created_at: datetime
     expires_at: datetime | None
     used_at: datetime | None
@@ -52,11 +61,13 @@ class CredentialOut(BaseModel):
 
     @classmethod
     def of(cls, credential: accounts.Credential, caller: accounts.Caller) -> Self:
+        given = credential.work_connections
         return cls(
             id=credential.id,
             name=credential.name,
             scopes=sorted(credential.scopes),
             uses=None if credential.work_uses is None else sorted(credential.work_uses),
+            connections=None if given is None else sorted(given),
             created_at=credential.created_at,
             expires_at=credential.expires_at,
             used_at=credential.used_at,

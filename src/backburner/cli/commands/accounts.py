@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from backburner.cli.client import Server
+from backburner.cli.commands.connections.option import connection_option
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.id_prefix import match
 from backburner.cli.offline import or_here
@@ -256,6 +257,7 @@ def token() -> None:
     multiple=True,
     help="What of yours may be used by work that this token hands out. [default: nothing]",
 )
+@connection_option("Connection that this work may use; repeatable. [default: none]")
 @click.option(
     "--expires",
     metavar="TIME",
@@ -265,13 +267,20 @@ def token() -> None:
 )
 @with_server
 def create(
-    server: Server, *, name: str, scopes: tuple[str, ...], uses: tuple[str, ...], expires: str
+    server: Server,
+    *,
+    name: str,
+    scopes: tuple[str, ...],
+    uses: tuple[str, ...],
+    connections: tuple[str, ...],
+    expires: str,
 ) -> None:
     """Create a token and print it. It is shown only once."""
     body = {
         "name": name,
         "scopes": sorted(set(scopes)),
         "uses": sorted(set(uses)),
+        "connections": list(connections),
         "expires": None if expires == "never" else expires,
     }
     click.echo(server.post_once("/api/tokens", body)["token"])
@@ -288,13 +297,19 @@ def list_tokens(server: Server, *, as_json: bool) -> None:
             "ID": short_id(item["id"]),
             "NAME": item["name"],
             "SCOPES": " ".join(item["scopes"]),
-            "WITH": "everything" if item["uses"] is None else " ".join(item["uses"]),
+            "WITH": _describe_uses(item),
             "EXPIRES": local_time(item["expires_at"]) or "never",
             "LAST USED": local_time(item["used_at"]) or "never",
         }
         for item in items
     ]
     print_items(items, rows, empty="No tokens.", as_json=as_json)
+
+
+def _describe_uses(token: Any) -> str:
+    if token["uses"] is None:
+        return "everything"
+    return " ".join([*token["uses"], *(f"connection {name}" for name in token["connections"])])
 
 
 @token.command("revoke")

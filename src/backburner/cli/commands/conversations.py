@@ -9,6 +9,7 @@ from backburner.cli import id_prefix
 from backburner.cli.client import PAGE_SIZE, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.work.conversation_changes import add_changes
+from backburner.cli.commands.work.files import describe_file
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.list_group import LIST, ListOrShowGroup
 from backburner.cli.output import (
@@ -25,6 +26,7 @@ from backburner.cli.output import (
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
 from backburner.core.conversation import Kind, Status
+from backburner.core.tool_policy import OWN_SERVER
 
 #: Messages shown of one conversation.
 MESSAGES_SHOWN = 10
@@ -147,7 +149,7 @@ def describe_running(running: Any) -> str:
 
 def describe_status(conversation: Any) -> str:
     if conversation["pause_reason"] and conversation["status"] == "active":
-        return f"paused ({conversation['pause_reason']})"
+        return f"paused ({conversation['pause_reason'].replace('_', ' ')})"
     return str(conversation["status"])
 
 
@@ -227,7 +229,7 @@ def show_run(run: Any, messages: Mapping[str, str], *, as_json: bool) -> None:
     print_fields({**fields, **times, "result": describe_result(run, messages)})
     rows = [
         {
-            "TOOL": call["tool"],
+            "TOOL": _name_tool(call),
             "STATE": call["state"],
             "FAILED": "yes" if call["failed"] else "",
             "RESULT": truncate(call["result"]),
@@ -236,6 +238,14 @@ def show_run(run: Any, messages: Mapping[str, str], *, as_json: bool) -> None:
     ]
     click.echo()
     print_table(rows, empty="No tool calls.")
+    if files := [describe_file(file) for call in run["tool_calls"] for file in call["files"]]:
+        click.echo()
+        print_table(files, empty="")
+
+
+def _name_tool(call: Any) -> str:
+    # Several connections may have a tool of this name.
+    return call["tool"] if call["server"] == OWN_SERVER else f"{call['server']}/{call['tool']}"
 
 
 def next_run(item: Any) -> str:

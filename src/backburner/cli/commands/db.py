@@ -5,10 +5,12 @@ from pathlib import Path
 import click
 
 from backburner.app import backup as backups
+from backburner.app import vault
 from backburner.cli.output import print_line
-from backburner.cli.save_file import format_size, save
+from backburner.cli.save_file import save
 from backburner.cli.server_options import find_server
 from backburner.cli.setting_options import file_options
+from backburner.core.content.file import format_size
 from backburner.core.errors import BackburnerError
 from backburner.settings import load
 
@@ -62,6 +64,8 @@ def restore(file: Path | None, *, loaded: bool, **options: str | None) -> None:
     print_line(f"Revoked sessions and tokens: {settled.signed_out}.")
     if replaced is not None:
         print_line(f"Previous database: {replaced}")
+    for warning in vault.find_restore_problems(settings):
+        click.echo(warning, err=True)
 
 
 @db.command("check")

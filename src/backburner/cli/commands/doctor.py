@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from backburner.app import doctor as checks
+from backburner.cli.connection_checks import check_connections
 from backburner.cli.findings import Finding, Level, all_ok, as_lines
 from backburner.cli.findings import as_json as findings_as_json
 from backburner.cli.machine_checks import (
@@ -16,6 +17,7 @@ from backburner.cli.machine_checks import (
     check_python,
     check_server,
     check_sign_ins,
+    check_vault,
 )
 from backburner.cli.model_checks import check_models
 from backburner.cli.output import print_line
@@ -52,6 +54,8 @@ def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding
     yield from check_files(settings)
     yield from check_folders(settings)
     yield from check_database(settings)
+    yield from check_vault(settings)
+    yield from check_connections(settings)
     yield from asyncio.run(check_models(settings, offline=offline))
     if settings.commands == "confined":
         missing = checks.confinement_missing()

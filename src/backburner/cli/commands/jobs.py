@@ -9,6 +9,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.commands.connections.option import may_use
 from backburner.cli.commands.conversations import describe_running
 from backburner.cli.commands.work.new_conversation import new_conversation
 from backburner.cli.confirmation import confirm, yes_option
@@ -130,6 +131,7 @@ def list_jobs(
     help="Conversation that gets the result. Default: a new one.",
 )
 @folder_option
+@may_use
 @click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
 @timeout_option(default="job_timeout")
@@ -149,8 +151,9 @@ def start(
         else nullcontext(id_prefix.find_conversation(server, conversation))
     )
     with parent as parent_id:
-        body = {"conversation": parent_id, "description": title, "prompt": text}
+        body: dict[str, Any] = {"conversation": parent_id, "description": title, "prompt": text}
         body |= {name: options[name] for name in ("agent", "batch", "timeout", "folder")}
+        body["connections"] = list(options["connections"])
         job = server.post("/api/jobs", body)
     if wait:
         (job,) = _wait(server, [job["id"]], until=time.monotonic() + wait_seconds)
@@ -300,6 +303,7 @@ def print_job(job: Any) -> None:
             "description": job["description"],
             "agent": job["agent"],
             "folder": job["folder"],
+            "connections": ", ".join(job["connections"] or ()),
             "status": describe_status(job),
             "running": describe_running(job["running"]),
             "question": job["question"],

@@ -8,6 +8,7 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.commands.connections.option import connection_option, may_use
 from backburner.cli.commands.conversations import (
     describe_result,
     describe_running,
@@ -105,6 +106,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "agent": details["agent"],
             "folder": details["folder"],
             "tools": _tools(details),
+            "connections": ", ".join(details["connections"] or ()),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
         }
@@ -138,6 +140,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
 @folder_option
+@may_use
 @timeout_option(default="run_timeout")
 @click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--profile", metavar="NAME", help="Profile to use.")
@@ -152,8 +155,8 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
     if len(given) > 1 or not (given or once):
         problem = "There is more than one schedule." if given else "The schedule is missing."
         raise BadRequest(problem, hint="Pass one of --when, --interval, --after and --once.")
-    tools = list(options.pop("tools")) or None
-    body = {"after_on": on, "kind": "oneshot" if once else None, "tools": tools, **options}
+    lists = {name: list(options.pop(name)) or None for name in ("tools", "connections")}
+    body = {"after_on": on, "kind": "oneshot" if once else None, **lists, **options}
     task = server.post(
         "/api/tasks", {name: value for name, value in body.items() if value is not None}
     )
@@ -179,6 +182,8 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
     "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
 )
 @click.option("--all-tools", is_flag=True, help="Allow all tools.")
+@connection_option("Connection that it may use, instead of those it has; repeatable.")
+@click.option("--no-connections", is_flag=True, help="Let it use no connections.")
 @click.option("--profile", metavar="NAME", help="Profile to use, or `default`.")
 @timeout_option()
 @json_option
@@ -195,11 +200,14 @@ def edit(
     **options: Any,
 ) -> None:
     """Change a task. Options that are left out stay as they are."""
+    connections, no_connections = options.pop("connections"), options.pop("no_connections")
     body: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if max_runs is not None:
         body["max_runs"] = _read_count(max_runs)
     if tools or all_tools:
         body["tools"] = None if all_tools else list(tools)
+    if connections or no_connections:
+        body["connections"] = [] if no_connections else list(connections)
     if profile is not None:
         body["profile"] = None if profile == "default" else profile
     if not body:
@@ -321,7 +329,7 @@ def _read_count(text: str) -> int | None:
 
 def describe_status(task: Any) -> str:
     if task["status"] == "paused" and task["pause_reason"] != PauseReason.USER:
-        return f"paused ({task['pause_reason']})"
+        return f"paused ({task['pause_reason'].replace('_', ' ')})"
     needs_user = task["needs_you"] and task["status"] != "proposed"
     return f"{task['status']}, needs you" if needs_user else str(task["status"])
 

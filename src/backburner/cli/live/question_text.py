@@ -4,12 +4,14 @@ from typing import Any
 
 from backburner.cli.command_name import name_commands
 from backburner.cli.output import printable, short_id
-from backburner.core.question import QuestionType
+
+#: A type of questions in the API. Its enumeration would import the rules of conversations.
+CHOICE = "choice"
 
 
 def list_options(question: Any) -> list[str]:
     """List the options, with the numbers that a choice is answered by."""
-    if question["type"] != QuestionType.CHOICE:
+    if question["type"] != CHOICE:
         return list(question["options"])
     return [f"{number} {option}" for number, option in enumerate(question["options"], 1)]
 

@@ -19,8 +19,8 @@ async def test_models_are_listed_with_who_uses_them(ask: Asker, stage: Stage) ->
     found = await ask.get("/api/models")
 
     assert found["items"] == [
-        {"profile": "claude", "chats": True, "background": False},
-        {"profile": "local", "chats": False, "background": True},
+        {"profile": "claude", "chats": True, "background": False, "own_key": False},
+        {"profile": "local", "chats": False, "background": True, "own_key": False},
     ]
 
 

@@ -21,10 +21,13 @@ def test_the_log_of_a_server_is_shown_while_and_after_it_runs(
     running = start("up", "--port", "0", "--data", tmp_path)
     running.wait_until_ready()
     assert call("say", "Hello?", "--data", str(tmp_path)).code == 0
-    shown = call("logs", "--data", str(tmp_path), "--lines", "500")
+    following = start("logs", "-f", "--data", tmp_path, "--lines", "500")
+    while "run.started" not in following.read_line():
+        pass
     running.end(signal.SIGINT)
+    shown = call("logs", "--data", str(tmp_path), "--lines", "500")
 
-    assert any("run.started" in line for line in shown.out)
+    assert any("run.finished" in line for line in shown.out)
     path = tmp_path / "log" / "server.log"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert call("logs", "--data", str(tmp_path), "-n", "1").out == [

@@ -1,14 +1,18 @@
 """`backburner models`: the models that conversations can use."""
 
+import sys
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.list_group import LIST, ListGroup
-from backburner.cli.output import print_items, print_result
+from backburner.cli.output import print_items, print_result, printable
 from backburner.cli.server_options import json_option, with_server
+from backburner.core.errors import BadRequest
 
 
 @click.group("models", cls=ListGroup)
@@ -49,6 +53,39 @@ def use(
     print_result(changed, text, as_json=as_json)
 
 
+@models.command("key")
+@click.argument("model")
+@click.option("--file", metavar="FILE", help="Read the key from FILE instead of asking for it.")
+@click.option("--remove", is_flag=True, help="Use the key of the settings again.")
+@json_option
+@with_server
+def key(server: Server, *, model: str, file: str | None, remove: bool, as_json: bool) -> None:
+    """Store your own key for a model; only your work uses it.
+
+    It is asked for, and not shown. Operators allow it with the setting own_model_keys.
+    """
+    if remove and file:
+        raise click.UsageError("Pass either --file or --remove.")
+    if remove:
+        server.delete(f"/api/models/key?profile={quote(model, safe='')}")
+        print_result({"own_key": False}, f"{model} uses the key of the settings.", as_json=as_json)
+        return
+    server.put("/api/models/key", {"profile": model, "key": _read_key(model, file)})
+    print_result({"own_key": True}, f"Your work with {model} uses your own key.", as_json=as_json)
+
+
+def _read_key(model: str, file: str | None) -> str:
+    if file is not None:
+        try:
+            return Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadRequest(f"Cannot read {file}: {error}.") from None
+    if not sys.stdin.isatty():
+        raise BadRequest("A key is typed in a terminal.", hint="Run it in one, or use --file.")
+    typed: str = click.prompt(f"Key for {printable(model)}", hide_input=True, err=True)
+    return typed
+
+
 @models.command("reload")
 @json_option
 @with_server
@@ -67,5 +104,9 @@ def _print(items: list[Any], *, as_json: bool) -> None:
 
 
 def _uses(model: Any) -> str:
-    uses = ("chats", model["chats"]), ("background work", model["background"])
+    uses = (
+        ("chats", model["chats"]),
+        ("background work", model["background"]),
+        ("your own key", model.get("own_key")),
+    )
     return ", ".join(name for name, is_used in uses if is_used)

@@ -1,0 +1,1 @@
+"""Commands for connections to MCP servers."""

@@ -1,0 +1,116 @@
+"""`backburner connect` with a server that wants a sign-in: in a browser here, and over ssh."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from support.oauth_peer.peer import OAuthPeer, oauth_peer
+from support.programs.programs import Ended, Start
+from support.programs.terminals import Terminal, terminal
+
+Call = Callable[..., Ended]
+
+
+@pytest.fixture
+def peer(start: Start) -> Iterator[OAuthPeer]:
+    with oauth_peer(start) as peer:
+        yield peer
+
+
+@pytest.fixture
+def app(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("BACKBURNER_PRIVATE_NETWORKS", "127.0.0.1/32")
+    return start("up", "--port", "0").wait_until_ready()
+
+
+def read_address(opened: Terminal) -> str:
+    """Read the address that a terminal prints, as its user does."""
+    opened.wait_for("paste its address here.")
+    (address,) = re.findall(r"^ +(https?://\S+)", opened.seen, re.MULTILINE)[-1:]
+    return str(address)
+
+
+def come_back(app: str, call: Call, final: str) -> Any:
+    """Be the browser of the same user, which the authorization server has sent back to us."""
+    (link,) = call("user", "link").out
+    with httpx2.Client(base_url=app, headers={"origin": app}, trust_env=False) as browser:
+        signed_in = browser.post("/api/sign-in", json={"link": link.partition("#")[2]})
+        half = {"x-backburner-session": signed_in.json()["key"]}
+        body = {"address": final}
+        return browser.post("/api/connections/finish-sign-in", json=body, headers=half).json()
+
+
+def show(call: Call) -> Any:
+    return json.loads("\n".join(call("connections", "show", "mail", "--json").out))
+
+
+def test_the_terminal_goes_on_when_the_browser_has_come_back(
+    app: str, call: Call, peer: OAuthPeer
+) -> None:
+    with terminal("connect", peer.server, "--name", "mail") as opened:
+        end = come_back(app, call, peer.approve(read_address(opened)))
+        code = opened.end()
+
+    assert end == {"connection_name": "mail", "check": None}
+    assert (code, "Connected mail: " in opened.seen) == (0, True)
+    assert httpx2.URL(peer.issuer).host in opened.seen
+    found = show(call)
+    assert (found["auth"], found["state"]) == ("oauth", "ready")
+    assert found["counts"]["offered"] > 0
+
+
+@pytest.mark.usefixtures("app")
+def test_the_last_address_is_pasted_where_no_browser_can_come_back(
+    call: Call, peer: OAuthPeer
+) -> None:
+    with terminal("connect", peer.server, "--name", "mail") as opened:
+        final = peer.approve(read_address(opened))
+        opened.answer("", "https://example.com/")
+        opened.answer("Copy the whole address", final)
+        first = opened.end()
+    peer.revoke("ann")
+    refused = call("connections", "refresh", "mail")
+    state = call("connections").out[1]
+    with terminal("connect", "mail") as opened:
+        opened.answer("", peer.approve(read_address(opened)))
+        second = opened.end()
+
+    assert (first, second) == (0, 0)
+    assert refused.code == 1
+    assert "signed out" in state
+    assert show(call)["state"] == "ready"
+
+
+@pytest.mark.usefixtures("app")
+def test_a_server_that_nobody_could_sign_in_to_is_not_added(call: Call, peer: OAuthPeer) -> None:
+    peer.switch(registration=False)
+    refused = call("connect", peer.server, "--name", "mail")
+    listed = call("connections", "--json")
+    peer.switch(registration=True)
+    with terminal("connect", peer.server, "--name", "mail") as opened:
+        opened.answer("", peer.approve(read_address(opened)))
+        code = opened.end()
+    peer.switch(registration=False)
+    peer.forget_clients()
+    call("connect", "mail")
+
+    assert refused.code != 0
+    assert listed.out == ["[]"]
+    assert code == 0
+    # It was there before.
+    assert show(call)["name"] == "mail"
+
+
+def test_who_says_no_at_the_server_is_told_so(app: str, call: Call, peer: OAuthPeer) -> None:
+    with terminal("connect", peer.server, "--name", "mail") as opened:
+        final = peer.approve(read_address(opened), allowed=False)
+        come_back(app, call, final)
+        code = opened.end()
+
+    assert (code, "You did not allow it" in opened.seen) == (1, True)
+    assert show(call)["state"] == "signing_in"
