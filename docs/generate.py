@@ -85,6 +85,7 @@ Profiles of different sources are not merged: the first source that has the name
 | `token`, `token_file` | for `claude`, instead of a key: token from `claude setup-token` |
 | `address` | address of the API; required for `openai`, default for `claude`: {CLAUDE_ADDRESS} |
 | `seats` | maximum concurrent runs; default {DEFAULT_SEATS}, in a private network {LOCAL_SEATS} |
+| `images` | for `openai`: whether the model sees images; default `true` for those known to |
 | `price` | price of the model, as in `{variable("prices")}` |
 
 ## Prices

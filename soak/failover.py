@@ -63,7 +63,8 @@ class Wishes:
     def lost(self, workers: Workers) -> list[str]:
         sent = workers.sent()
         found = [
-            f"{text} was sent {sent.count(text)} times, and its task is {task.status.value}"
+            f"{text} was sent {sent.count(text)} times, and its task is {task.status.value}, asks"
+            f" {[f'{one.purpose.value}: {one.prompt[:300]}' for one in task.questions]}"
             for text, task in zip(
                 self.tasks, map(self.outside.load, self.tasks.values()), strict=True
             )

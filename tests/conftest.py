@@ -33,7 +33,8 @@ from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.lifecycle.schema import bring_up_to_date
-from backburner.store.tables import users
+from backburner.store.tables import install, install_secrets, users
+from backburner.store.tx import Tx
 
 __all__ = [
     "pytest_collection",
@@ -189,5 +190,10 @@ def one_postgres(postgres_url: str, postgres_template: str) -> Iterator[Database
 @pytest.fixture
 def emptied_postgres(one_postgres: Database) -> Database:
     """Empty a database, which is faster than making one."""
-    one_postgres.run(lambda tx: tx.connection.execute(delete(users)))
+    one_postgres.run(empty)
     return one_postgres
+
+
+def empty(tx: Tx) -> None:
+    for table in (users, install, install_secrets):
+        tx.connection.execute(delete(table))

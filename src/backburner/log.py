@@ -9,6 +9,7 @@ import os
 import queue
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -28,6 +29,7 @@ MIN_SECRET_CHARS = 6
 REPLACEMENT = "[secret]"
 #: Lines that wait for the disk; further ones are not written to the file.
 MAX_PENDING_LINES = 10_000
+WRITE_DELAY_SECONDS = 0.1
 
 
 class Redactor:
@@ -85,6 +87,29 @@ class _LogFile:
     level: str
     handler: logging.Handler | None = None
     listener: QueueListener | None = None
+
+
+class _PatientListener(QueueListener):
+    """Writes lines to the file together, a moment later.
+
+    A thread that wakes for every line takes the interpreter from the run that has just begun.
+    """
+
+    def __init__(self, pending: "queue.Queue[Any]", file: logging.Handler) -> None:
+        super().__init__(pending, file)
+        self._pending = pending
+        self._ending = threading.Event()
+
+    def dequeue(self, block: bool) -> Any:  # noqa: FBT001 (the library's interface)
+        is_first = self._pending.empty()
+        record = super().dequeue(block)
+        if is_first:
+            self._ending.wait(WRITE_DELAY_SECONDS)
+        return record
+
+    def stop(self) -> None:
+        self._ending.set()
+        super().stop()
 
 
 _file: _LogFile | None = None
@@ -145,7 +170,7 @@ def open_file(folder: Path, name: str) -> None:
     file.setFormatter(_file.formatter)
     pending = queue.Queue[Any](MAX_PENDING_LINES)
     _file.handler = _WholeRecords(pending)
-    _file.listener = QueueListener(pending, file)
+    _file.listener = _PatientListener(pending, file)
     logging.getLogger().addHandler(_file.handler)
     _file.listener.start()
 

@@ -15,8 +15,9 @@ pytestmark = pytest.mark.starts
 
 #: Libraries of agents, of protocols and of data that a program needs at their first use.
 AT_FIRST_USE = frozenset(
-    "alembic anthropic claude_agent_sdk genai_prices httpcore2 httpx2 mcp openai pydantic_ai"
-    " backburner.engine.claude backburner.gateway.network tree_sitter tree_sitter_bash".split()
+    "alembic anthropic claude_agent_sdk cryptography genai_prices httpcore2 httpx2 mcp openai"
+    " pydantic_ai backburner.engine.claude backburner.gateway.network tree_sitter"
+    " tree_sitter_bash".split()
 )
 WEB_SERVER = frozenset(
     "argon2 backburner.api backburner.web fastapi opentelemetry starlette uvicorn".split()
@@ -29,6 +30,9 @@ SERVER_SIDE = (
     | POSTGRES
     | set("asyncio backburner.settings pydantic sqlalchemy structlog".split())
 )
+
+#: Rules of conversations, and what they need.
+RULES = frozenset("backburner.core.conversation backburner.core.run cronsim zoneinfo".split())
 
 
 def test_a_worker_imports_neither_the_web_server_nor_libraries_of_later(
@@ -58,7 +62,7 @@ def test_a_server_with_a_file_imports_nothing_of_postgresql_and_a_client_no_sett
     imported = set(imports(server.end(signal.SIGTERM)))
 
     assert said.code == 0
-    assert set(imports(said)) & SERVER_SIDE == set()
+    assert set(imports(said)) & (SERVER_SIDE | RULES) == set()
     assert "backburner.api.app" in imported
     assert imported & (AT_FIRST_USE | POSTGRES) == set()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 from support.requirements import requirement
+from support.stage.make import USER
 from support.stage.until import until
 
 from backburner import log
@@ -116,7 +117,7 @@ async def test_other_processes_reload_on_a_hint_and_survive_a_wrong_file(
     await until(lambda: app.deps.routes.chat == "local")
 
 
-def test_the_models_are_listed_with_their_use(app: App) -> None:
-    assert profiles.list_models(app.deps) == [
+async def test_the_models_are_listed_with_their_use(app: App) -> None:
+    assert await profiles.list_models(app.deps, USER) == [
         profiles.ModelUse("demo", chats=True, background=True)
     ]

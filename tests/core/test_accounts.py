@@ -89,12 +89,22 @@ def test_work_of_a_token_uses_what_the_token_was_given(changes: dict[str, Any], 
         name=maker.name,
         scopes=maker.scopes,
         uses=maker.uses,
+        connections=maker.connections,
         created_at=NOON,
         expires_at=None,
         used_at=None,
     )
 
     assert maker.work_uses == listed.work_uses == uses
+    assert maker.work_connections == listed.work_connections
+
+
+def test_work_of_a_token_uses_the_connections_that_the_token_was_given_by_name() -> None:
+    token = caller(Role.MEMBER, name="calendar", connections=frozenset({"mail"}))
+
+    assert caller(Role.MEMBER, kind=CredentialKind.SESSION).work_connections is None
+    assert caller(Role.MEMBER, name="calendar").work_connections == frozenset()
+    assert token.work_connections == frozenset({"mail"})
 
 
 def test_a_token_is_refused_scopes_that_its_maker_lacks() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from backburner.core import errors
-from backburner.core.errors import BackburnerError, BadAnswer, MachineFailed, TooLarge
+from backburner.core.errors import BackburnerError, BadAnswer, MachineFailed, SignedOut, TooLarge
 
 
 def family(parent: type[BackburnerError] = BackburnerError) -> Iterator[type[BackburnerError]]:
@@ -73,9 +73,18 @@ def test_a_bad_answer_carries_the_options() -> None:
     assert BadAnswer().options == ()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ALL if issubclass(kind, MachineFailed)])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ALL if issubclass(kind, MachineFailed) and kind is not SignedOut]
+)
 def test_the_failure_of_a_machine_passes_unless_it_says_otherwise(
     kind: type[MachineFailed],
 ) -> None:
     assert kind().permanent is False
     assert kind(permanent=True).permanent is True
+
+
+def test_signing_in_again_is_the_only_cure_for_being_signed_out() -> None:
+    error = SignedOut(scopes=("mail.read",))
+
+    assert error.permanent
+    assert error.scopes == ("mail.read",)

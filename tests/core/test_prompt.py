@@ -46,6 +46,7 @@ from backburner.core.prompt import (
     for_repair,
     for_reply,
     has_outside_text,
+    prepend_connections,
     prepend_instructions,
     prepend_interrupted_calls,
     prepend_job_summary,
@@ -569,3 +570,27 @@ def test_an_event_in_our_own_words_is_no_outside_text() -> None:
     ]
 
     assert [has_outside_text((), [event]) for event in events] == [True, False]
+
+
+def test_the_agent_is_told_what_it_goes_on_without() -> None:
+    content = {"prompt": "It failed.", "purpose": "failure", "answer": "skip"}
+    bound = {**content, "binds_to": {"connections": ["calendar", "mail"]}}
+
+    told = background(items=[make.item(kind=ItemKind.ANSWER, content=bound)])
+
+    assert "Continue without calendar, mail: do not call its tools." in told
+    plain = background(items=[make.item(kind=ItemKind.ANSWER, content=content)])
+    assert "Continue without" not in plain
+
+
+def test_the_agent_makes_a_call_again_that_waited_for_its_user() -> None:
+    content = {"prompt": "mail/send asked the user.", "purpose": "input", "answer": "answered"}
+
+    told = background(items=[make.item(kind=ItemKind.ANSWER, content=content)])
+
+    assert "Make exactly this call again now, with the same arguments" in told
+
+
+def test_connections_that_cannot_be_used_stand_before_a_prompt() -> None:
+    assert prepend_connections("", "Work.") == "Work."
+    assert prepend_connections("- mail: gone.", "Work.").endswith("- mail: gone.\n\nWork.")

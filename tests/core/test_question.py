@@ -213,6 +213,7 @@ def test_proposals_approvals_and_allowances_need_an_explicit_answer() -> None:
         Purpose.APPROVAL,
         Purpose.ALLOWANCE,
         Purpose.IN_DOUBT,
+        Purpose.INPUT,
     }
     assert given == CONSENT
 

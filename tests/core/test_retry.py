@@ -11,7 +11,6 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure
-from backburner.core.question import Purpose
 from backburner.core.retry import (
     ACCESS_DENIED_REST,
     FIRST_REST,
@@ -47,7 +46,7 @@ from backburner.core.run import NO_WAIT, Failure, FailureKind, ModelWait, Run, R
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
 CHAT = make.conversation(on_repeated_failure=OnRepeatedFailure.NOTIFY)
-PASSING = sorted(set(FailureKind) - {FailureKind.TOOL, FailureKind.SIGNED_OUT})
+PASSING = sorted(set(FailureKind) - {FailureKind.TOOL})
 
 
 @pytest.mark.parametrize("kind", PASSING)
@@ -55,20 +54,11 @@ def test_a_passing_failure_is_retried_after_a_delay(kind: FailureKind) -> None:
     assert judge(TASK, make.failure(kind), now=NOON) == RetryAt(NOON + 30 * SECOND)
 
 
-@pytest.mark.parametrize(
-    ("kind", "purpose"),
-    [
-        (FailureKind.SIGNED_OUT, Purpose.RECONNECT),
-        (FailureKind.TOOL, Purpose.FAILURE),
-    ],
-)
 @pytest.mark.parametrize("failures", [0, 1, 7])
-def test_a_failure_that_only_the_user_can_resolve_is_asked_immediately(
-    kind: FailureKind, purpose: Purpose, failures: int
-) -> None:
+def test_a_failure_that_only_the_user_can_resolve_is_asked_immediately(failures: int) -> None:
     failed = make.conversation(failures=failures)
 
-    assert judge(failed, make.failure(kind), now=NOON) == AskUser(purpose)
+    assert judge(failed, make.failure(FailureKind.TOOL), now=NOON) == AskUser()
 
 
 def test_a_task_has_two_failures_in_a_row_and_a_chat_three() -> None:

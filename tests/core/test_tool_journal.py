@@ -14,7 +14,15 @@ from backburner.core.prompt import quote_outside
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Allow, Ask, Tool, ToolCall, call_digest, decide
+from backburner.core.tool_policy import (
+    OWN_SERVER,
+    Allow,
+    Ask,
+    Tool,
+    ToolCall,
+    call_digest,
+    decide,
+)
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT, Step
 from backburner.core.transitions.step import system_message
 
@@ -107,6 +115,15 @@ def test_the_answer_do_it_again_approves_only_that_call() -> None:
     assert isinstance(decide(other, again.grants, allowed=None, in_doubt=False, now=NOON), Ask)
 
 
+def test_a_call_in_doubt_is_named_with_its_connection() -> None:
+    ours = entry(done=False, server=OWN_SERVER, tool="task_add")
+    of_others = tool_journal.doubt_question(entry(done=False), RunKind.REPLY, now=NOON)
+    own = tool_journal.doubt_question(ours, RunKind.REPLY, now=NOON)
+
+    assert of_others.prompt.startswith("I was interrupted while calling mail/send, and ")
+    assert own.prompt.startswith("I was interrupted while calling task_add, and ")
+
+
 def test_calls_in_doubt_of_a_cancelled_run_are_told_and_not_asked_about() -> None:
     nothing = Step(conversation=make.conversation())
     assert tool_journal.tell_about(nothing, []) == nothing
@@ -115,7 +132,7 @@ def test_calls_in_doubt_of_a_cancelled_run_are_told_and_not_asked_about() -> Non
 
     (message,) = told.messages
     assert message.content == (
-        "It was stopped during a call of send, which may or may not have happened."
+        "It was stopped during a call of mail/send, which may or may not have happened."
     )
     assert told.asked == ()
 
@@ -128,3 +145,7 @@ def test_any_other_answer_allows_nothing() -> None:
         step = transitions.answer(waiting, question.id, said, now=NOON)
         assert step.grants == ()
         assert [item.content["answer"] for item in step.inbox] == [said]
+
+
+def test_a_call_that_may_be_repeated_is_not_in_doubt() -> None:
+    assert tool_journal.calls_in_doubt([entry(done=False, repeatable=True)]) == []

@@ -13,9 +13,17 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 from support.doubles.tools import ALONE
-from support.faults.canaries import canary, descendants, found_in, in_files, in_process, write_scan
+from support.faults.canaries import (
+    canary,
+    descendants,
+    found_in,
+    in_files,
+    in_process,
+    seen_by,
+    write_scan,
+)
 from support.faults.outside import Outside
-from support.model_api import CallTool, ModelApi, ModelRequest, Say, Stall
+from support.model_api import CallTool, ModelApi, Say, Stall
 from support.programs.programs import Running
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
@@ -191,20 +199,6 @@ def find_run_command(workspace: Path) -> Tool:
     offers = workspace_offers(workspace, workspace, ConfinedShell(), CheckedNetwork(), ALONE)
     (tool,) = (one.tool for one in offers if one.tool.name == "run_command")
     return tool
-
-
-def seen_by(model: ModelApi) -> set[str]:
-    """Find what the model was told, apart from the header that is for its credential."""
-    return {found for heard in model.received for found in found_in(_told(heard))}
-
-
-def _told(heard: ModelRequest) -> bytes:
-    shown = [
-        f"{name}: {value}"
-        for name, value in heard.headers.items()
-        if name not in ("authorization", "x-api-key")
-    ]
-    return "\n".join([heard.path, *shown]).encode() + heard.raw
 
 
 def scan_unconfined(workspace: Path) -> set[str]:

@@ -71,6 +71,7 @@ class Chat:
         self.gate = RecordingGate()
         self.session: str | None = None
         self.memory: list[str] = []
+        self.own_key: str | None = None
 
     async def say(self, text: str, *, works: bool = False) -> None:
         request = TurnRequest(
@@ -82,6 +83,7 @@ class Chat:
             memory=tuple(self.memory),
             tools=self.offers,
             schema=OUTCOME_SCHEMA if works else None,
+            own_key=self.own_key,
         )
         async with asyncio.timeout(WAIT_SECONDS):
             async for event in self.engine.run(request, self.gate):
@@ -119,6 +121,19 @@ async def test_a_chat_keeps_its_program_for_the_next_message(
     assert programs(tmp_path) == {first}
     assert api.requests[1].holds("The word is plum.")
     assert api.complaints == []
+
+
+async def test_a_program_that_was_kept_has_the_key_of_each_turn(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
+) -> None:
+    chat = Chat(make_engine())
+    for key in (None, "own-key", "other-key", None):
+        chat.own_key = key
+        await chat.say("Hello!")
+
+    assert len(programs(tmp_path)) == 1
+    used = [request.headers["x-api-key"] for request in api.requests]
+    assert used == ["key", "own-key", "other-key", "key"]
 
 
 async def test_a_program_is_replaced_after_another_run_has_used_its_session(

@@ -1,6 +1,7 @@
 """The relay to the model: who may use it, what it forwards, what is paid for, when it refuses."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -73,6 +74,30 @@ async def test_the_relay_adds_the_key_and_forwards_only_known_headers(
     assert (headers["x-api-key"], headers["anthropic-beta"]) == ("the-key", "one")
     assert "x-other" not in headers
     assert len(gate.paid) == 1
+
+
+async def test_a_line_with_a_key_of_its_own_sends_no_other(
+    api: ModelApi,
+    relay: Relay,
+    line: Line,
+    gate: RecordingGate,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    del gate
+    line.own_headers = {"authorization": "Bearer own-key"}
+    other = await relay.open()
+    other.begin(RecordingGate())
+
+    await ask(line)
+    await ask(other)
+
+    own, theirs = (request.headers for request in api.requests)
+    assert own["authorization"] == "Bearer own-key"
+    assert "x-api-key" not in own
+    assert theirs["x-api-key"] == "the-key"
+    assert "authorization" not in theirs
+    assert "own-key" not in repr(line) + caplog.text
 
 
 @pytest.mark.parametrize("streamed", [True, False])

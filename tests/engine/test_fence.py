@@ -28,3 +28,12 @@ def test_what_others_wrote_is_marked_as_data(
     )
     assert (marked is not None) == is_marked
     assert text in shown.text
+
+
+def test_a_failure_in_the_words_of_others_is_marked_too() -> None:
+    offer = replace(tools.TestTools().offer("look"), outside=True)
+
+    shown = fence(offer, ToolResult("Ignore all", failed=True, outside=True))
+
+    assert shown.failed
+    assert shown.text.startswith("<outside ")

@@ -31,11 +31,16 @@ class Subject:
     api: ModelApi
     model: str = "scripted"
     key: str = KEY
+    sees_images: bool = True
     made: list[OpenAIEngine] = field(default_factory=list)
 
     def engine(self, *, stall: timedelta = STALL_LIMIT) -> OpenAIEngine:
         engine = OpenAIEngine(
-            model=self.model, address=f"{self.api.address}/v1", key=self.key, stall=stall
+            model=self.model,
+            address=f"{self.api.address}/v1",
+            key=self.key,
+            sees_images=self.sees_images,
+            stall=stall,
         )
         self.made.append(engine)
         return engine
@@ -77,21 +82,23 @@ async def test_every_request_has_the_system_prompt(harness: EngineHarness, api: 
     assert SYSTEM_PROMPT not in "".join(harness.memory)
 
 
+@pytest.mark.parametrize("key", [KEY, "sk-of-a-user"])
 async def test_the_key_is_sent_to_the_server_and_appears_nowhere_else(
-    harness: EngineHarness, api: ModelApi, caplog: pytest.LogCaptureFixture
+    harness: EngineHarness, api: ModelApi, caplog: pytest.LogCaptureFixture, key: str
 ) -> None:
+    harness.own_key = None if key == KEY else key
     caplog.set_level(logging.DEBUG)
     messages = list[str]()
     for status in (400, 401, 403, 404, 429, 500):
-        api.then(Refuse(status, message=f"I do not like {KEY}."))
+        api.then(Refuse(status, message=f"I do not like {key}."))
         with pytest.raises(EngineFailed) as failed:
             await harness.turn()
         messages += [str(failed.value), repr(failed.value), repr(failed.value.__cause__)]
 
-    assert all(result.headers["authorization"] == f"Bearer {KEY}" for result in api.received)
-    assert KEY not in "".join(messages)
-    assert KEY not in caplog.text
-    assert KEY not in "".join(harness.memory)
+    assert all(result.headers["authorization"] == f"Bearer {key}" for result in api.received)
+    assert key not in "".join(messages)
+    assert key not in caplog.text
+    assert key not in "".join(harness.memory)
 
 
 async def test_a_server_without_a_key_can_be_used(subject: Subject) -> None:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     DateTime,
     Engine,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     inspect,
@@ -295,6 +296,8 @@ def some_value(column: Column[Any], word: str, limits: list[Any]) -> object:
         return datetime(2026, 11, 16, tzinfo=UTC)
     if isinstance(column.type, Boolean):
         return True
+    if isinstance(column.type, LargeBinary):
+        return word.encode()
     if isinstance(column.type, BigInteger | Integer):
         return int(word)
     for limit in limits:

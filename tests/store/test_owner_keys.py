@@ -22,12 +22,16 @@ EXCEPTIONS = {
     ("credentials", ("digest",)): "says who the owner is",
     ("attempts", ("key",)): "an account or an address that somebody tries to sign in with",
     ("install", ("key",)): "a setting of the install",
+    ("install_secrets", ("name",)): "a secret of the install itself",
     ("outages", ("profile",)): "a model that all users share",
     ("audit", ("id",)): "what operators did, whatever becomes of those it names",
 }
 #: Whose rows are numbered, and whose have an id of their own.
 NUMBERED = {"messages", "events", "notices", "deliveries", "spend", "session_entries"}
-WITH_ID = {"conversations", "runs", "questions", "inbox", "tool_calls", "grants", "receipts"}
+WITH_ID = {
+    *("conversations", "runs", "questions", "inbox", "tool_calls", "grants", "receipts"),
+    "connections",
+}
 
 Key = tuple[str, tuple[str, ...]]
 

@@ -24,6 +24,9 @@ from backburner import store
 from backburner.core import ids, transitions
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.connections import connection
+from backburner.core.connections.connection import ConnectionTool, ToolDefinition
+from backburner.core.content.file import FileOrigin, StoredFile
 from backburner.core.conversation import Conversation, Destination
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
@@ -59,6 +62,7 @@ from backburner.ports import (
     RunCounts,
     SpendingState,
     SpendTotal,
+    StartedSignIn,
 )
 from backburner.store import tables
 from backburner.store.context import Context, Group
@@ -70,12 +74,12 @@ from backburner.store.records.waits import Waits
 from backburner.store.tx import Tx
 
 #: What says whose something is.
-OWNERS = (UserId, Turn, Conversation, Step)
+OWNERS = (UserId, Turn, Conversation, Step, connection.Connection)
 IDS = tuple(kind for kind in vars(ids).values() if hasattr(kind, "__supertype__"))
 REFUSALS = (NotFound, Fenced, Conflict, IntegrityError)
 
 #: They make something of the caller's own, and look up nothing.
-BIRTHS = {"accounts.add", "conversations.add", "conversations.insert"}
+BIRTHS = {"accounts.add", "connections.add", "conversations.add", "conversations.insert"}
 
 
 @dataclass(frozen=True)
@@ -118,8 +122,24 @@ Attempt = Callable[[Tx, UserId, Home], object]
 GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
 OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
 SINGLE_USE = replace(GRANT, id=GrantId("g_once"), call="digest")
-CALL = ToolCall(Tool(server="s", name="t", definition="d"), {})
 FOLDER = Folder(path="/srv/app", machine="", machine_name="", read_only=False, created_at=NOON)
+SERVER = connection.Connection(
+    id=ids.ConnectionId("x_server"), user_id=USER, name="mail", title="Mail", created_at=NOON
+)
+SERVER_TOOL = ConnectionTool(definition=ToolDefinition(name="read"), digest="d", accepted="d")
+CALL = ToolCall(Tool(server="s", name="t", definition="d", connection=SERVER.id), {})
+STARTED = StartedSignIn(
+    connection_id=SERVER.id, digest="digest", command="command", expires_at=NOON
+)
+FILE = StoredFile(
+    digest="d1" * 32,
+    size=4,
+    media_type="text/plain",
+    name="a.txt",
+    origin=FileOrigin(make.OTHER),
+    created_at=NOON,
+)
+OTHER_FILE = replace(FILE, digest="d2" * 32)
 MEMORY = NewMemory(key="key", text="text")
 COST = Cost(Amount(1, 1), priced=True)
 ALLOWANCE = Allowance(AllowanceScope.CONVERSATION, 1, 1)
@@ -161,7 +181,59 @@ def _without(found: object, nothing: object) -> object:
     return None if found == nothing else found
 
 
+def server_of(me: UserId) -> connection.Connection:
+    return replace(SERVER, user_id=me, title="Changed")
+
+
 ATTEMPTS: dict[str, Attempt] = {
+    "questions.open_with": lambda tx, me, _: tx.questions.open_with(me, Purpose.QUESTION),
+    "runs.waiting_for_sign_in": lambda tx, me, _: tx.runs.waiting_for_sign_in(me),
+    "connection_calls.page": lambda tx, me, _: tx.connection_calls.page(me, limit=10),
+    "connection_calls.record": lambda tx, me, home: tx.connection_calls.record(me, home.doubtful),
+    "connection_calls.record_unknown": lambda tx, me, home: tx.connection_calls.record_unknown(
+        me, home.held.run.id
+    ),
+    "connections.find_offered": lambda tx, me, _: tx.connections.find_offered(
+        me, SERVER.id, SERVER_TOOL.name, "d"
+    ),
+    "connections.find": lambda tx, me, _: tx.connections.find(me, SERVER.name),
+    "connections.hold": lambda tx, me, _: tx.connections.hold(me, [SERVER.name]),
+    "connections.list": lambda tx, me, _: tx.connections.list(me),
+    "connections.load": lambda tx, me, _: tx.connections.load(me, SERVER.id),
+    "connections.lock": lambda tx, me, _: tx.connections.lock(me, SERVER.id),
+    "connections.note_use": lambda tx, me, _: tx.connections.note_use(me, SERVER.id, at=NOON),
+    "connections.put_tools": lambda tx, me, _: tx.connections.put_tools(
+        me, SERVER.id, [replace(SERVER_TOOL, digest="new")]
+    ),
+    "connections.remove": lambda tx, me, _: tx.connections.remove(me, SERVER.id),
+    "connections.remove_tools": lambda tx, me, _: tx.connections.remove_tools(
+        me, SERVER.id, [SERVER_TOOL.name]
+    ),
+    "connections.save": lambda tx, me, _: tx.connections.save(server_of(me)),
+    "started_sign_ins.find": lambda tx, me, _: tx.started_sign_ins.find(me, SERVER.id),
+    "started_sign_ins.find_by_digest": lambda tx, me, _: tx.started_sign_ins.find_by_digest(
+        me, STARTED.digest
+    ),
+    "started_sign_ins.mark_arrived": lambda tx, me, _: tx.started_sign_ins.mark_arrived(
+        me, SERVER.id
+    ),
+    "started_sign_ins.put": lambda tx, me, _: tx.started_sign_ins.put(
+        me, replace(STARTED, digest="other")
+    ),
+    "started_sign_ins.remove": lambda tx, me, _: tx.started_sign_ins.remove(me, SERVER.id),
+    "token_leases.release": lambda tx, me, _: tx.token_leases.release(me, SERVER.id, "one"),
+    "token_leases.take": lambda tx, me, _: tx.token_leases.take(
+        me, SERVER.id, "one", lease=timedelta()
+    ),
+    "connections.tools": lambda tx, me, _: tx.connections.tools(me, SERVER.id),
+    "connections.tools_of_all": lambda tx, me, _: tx.connections.tools_of_all(me),
+    "secrets.forget": lambda tx, me, _: tx.secrets.forget(me),
+    "secrets.hold_key": lambda tx, me, _: tx.secrets.hold_key(me),
+    "secrets.load": lambda tx, me, _: tx.secrets.load(me, "mail"),
+    "secrets.load_key": lambda tx, me, _: tx.secrets.load_key(me),
+    "secrets.lock_key": lambda tx, me, _: tx.secrets.lock_key(me),
+    "secrets.put_key": lambda tx, me, _: tx.secrets.put_key(me, b"other"),
+    "secrets.remove": lambda tx, me, _: tx.secrets.remove(me, ""),
     "browse.conversation": lambda tx, me, home: tx.browse.conversation(me, home.kept.id),
     "browse.conversations": lambda tx, me, _: _without(
         tx.browse.conversations(me, ConversationFilter(search="work"), None, limit=9),
@@ -216,6 +288,21 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "conversations.delete": lambda tx, me, home: tx.conversations.delete(me, home.kept.id),
     "conversations.update": lambda tx, me, home: tx.conversations.update(kept_by(me, home)),
+    "files.find": lambda tx, me, home: tx.files.find(me, FILE.digest[:16], home.kept.id),
+    "files.forget_conversation": lambda tx, me, home: tx.files.forget_conversation(
+        me, home.kept.id
+    ),
+    "files.load": lambda tx, me, _: tx.files.load(me, FILE.digest),
+    "files.page": lambda tx, me, _: tx.files.page(me, None, limit=9),
+    "files.piece": lambda tx, me, _: tx.files.piece(me, FILE.digest, 0),
+    "files.remove": lambda tx, me, _: tx.files.remove(me, FILE.digest),
+    "files.remove_all": lambda tx, me, _: tx.files.remove_all(me),
+    "files.sweep": lambda tx, me, _: tx.files.sweep(before=NOON + LEASE, user=me),
+    "files.total_size": lambda tx, me, _: tx.files.total_size(me),
+    "files.use": lambda tx, me, home: tx.files.use(
+        me, FILE.digest, conversation_id=home.kept.id, used_by=ids.new_call_id()
+    ),
+    "files.write": lambda tx, me, _: tx.files.write(me, FILE.digest, 7, b"more"),
     "folders.find": lambda tx, me, _: tx.folders.find(me, FOLDER.path, FOLDER.machine),
     "folders.holders": lambda tx, me, _: tx.folders.holders(me),
     "folders.list": lambda tx, me, _: tx.folders.list(me),
@@ -361,6 +448,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "away.recent_notices": lambda tx, me, _: tx.away.recent_notices(me, BEFORE, limit=9),
     "away.totals": lambda tx, me, _: _without(tx.away.totals(me, BEFORE), RunCounts()),
+    "grants.end_of_server": lambda tx, me, _: tx.grants.end_of_server(me, "s"),
     "browse.grants": lambda tx, me, home: tx.browse.grants(me, home.kept.id),
     "credentials.find": lambda tx, me, home: tx.credentials.find(me, home.token, now=NOON),
     "credentials.page": lambda tx, me, _: tx.credentials.page(me, TOKEN, limit=9, now=NOON),
@@ -445,8 +533,11 @@ OF_THEIR_OWN: dict[str, Attempt] = {
     "stored_responses.reserve": lambda tx, me, _: tx.stored_responses.reserve(
         me, "key", "request", now=NOON
     ),
+    "files.begin": lambda tx, me, _: tx.files.begin(me, OTHER_FILE),
     "folders.put": lambda tx, me, _: tx.folders.put(me, FOLDER),
     "memories.put": lambda tx, me, _: tx.memories.put(me, MEMORY),
+    "secrets.add_key": lambda tx, me, _: tx.secrets.add_key(me, b"wrapped"),
+    "secrets.put": lambda tx, me, _: tx.secrets.put(me, "mail", b"sealed"),
     "spending.add": lambda tx, me, home: tx.spending.add(
         turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"]
     ),
@@ -531,6 +622,8 @@ def furnish(scene: Scene) -> Home:
     scene.run(lambda tx: tx.connection.execute(update(tables.runs).values(profile="profile")))
     idle = _begin(scene)
     scene.hand_back(idle, after=None)
+    waits_for = update(tables.runs).where(tables.runs.c.id == idle.run.id)
+    scene.run(lambda tx: tx.connection.execute(waits_for.values(connection_id=SERVER.id)))
     scene.change(idle.conversation, transitions.pause_for_allowance)
     kept, queued = _queued_task(scene)
     held, stopping = _begin(scene, folder=FOLDER.for_work), _begin(scene)
@@ -562,6 +655,13 @@ def furnish(scene: Scene) -> Home:
     )
     _dismiss(scene, kept)
     scene.say(scene.chat())
+    scene.run(lambda tx: tx.connections.add(SERVER))
+    scene.run(lambda tx: tx.started_sign_ins.put(USER, STARTED))
+    scene.run(lambda tx: tx.token_leases.take(USER, SERVER.id, "one", lease=timedelta()))
+    scene.run(partial(_store_file, kept))
+    scene.run(lambda tx: tx.connections.put_tools(USER, SERVER.id, [SERVER_TOOL]))
+    scene.run(lambda tx: tx.secrets.add_key(USER, b"wrapped"))
+    scene.run(lambda tx: tx.secrets.put(USER, "mail", b"sealed"))
     for attempt in OF_THEIR_OWN.values():
         scene.run(_for_user(attempt, home))
     return home
@@ -623,6 +723,12 @@ def _dismiss(scene: Scene, parent: Conversation) -> None:
     scene.change(made.conversation, lambda one: transitions.answer(one, asked, NO, now=NOON))
 
 
+def _store_file(place: Conversation, tx: Tx) -> None:
+    tx.files.begin(USER, FILE)
+    tx.files.write(USER, FILE.digest, 0, b"data")
+    tx.files.use(USER, FILE.digest, conversation_id=place.id, used_by=ids.new_call_id())
+
+
 def _only_id(scene: Scene, table: Table) -> Any:
     return scene.run(lambda tx: tx.connection.execute(select(table.c.id).limit(1)).scalar_one())
 
@@ -643,7 +749,10 @@ def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
 
     calls = [scene.run(begin), scene.run(begin)]
     unknown = update(tables.tool_calls).where(tables.tool_calls.c.id == calls[1])
-    scene.run(lambda tx: tx.connection.execute(unknown.values(state="unknown")))
+    scene.run(lambda tx: tx.connection.execute(unknown.values(state="unknown", ended_at=NOON)))
+    recorded = scene.run(begin)
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, recorded, "", failed=False))
+    scene.run(lambda tx: tx.connection_calls.record(claim.turn.user_id, recorded))
     return calls
 
 

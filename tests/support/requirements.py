@@ -31,20 +31,13 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-mcp-load
-    A-mcp-isolation
-    A-mcp-failure
-    A-auth-expired
     B-outbound
     B-discord
     B-cli
     B-approve-discord
     B-events
     B-multichannel
-    Z-connections
     B-chat-anywhere
-    Z-elicit
-    Z-import
     Z-attach
     Z-push
     Z-quiet

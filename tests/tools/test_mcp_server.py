@@ -19,7 +19,7 @@ from support.stage.until import until
 from backburner.actions import conversations
 from backburner.actions.accounts import credentials
 from backburner.actions.origin import NO_CONVERSATION
-from backburner.api.http.caller_limits import CallerLimits, Connection
+from backburner.api.http.caller_limits import CallerLimits, HeldRequest
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
 from backburner.tools.mcp_server import SERVER_NAME
@@ -249,7 +249,7 @@ async def test_a_user_has_so_many_calls_open(
     limits: CallerLimits = api.state.limits
     with ExitStack() as opened:
         for _ in range(10):
-            opened.enter_context(limits.hold(USER, Connection.CALL))
+            opened.enter_context(limits.hold(USER, HeldRequest.CALL))
 
         refused, accepted = await post(http, mine), await post(http, theirs)
 

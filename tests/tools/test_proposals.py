@@ -8,7 +8,7 @@ from support.people import tool_calls
 from support.people.task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
 from support.people.tool_calls import ask, children
 from support.requirements import requirement
-from support.stage.make import MATE
+from support.stage.make import MATE, USER
 from support.stage.stage import Stage
 
 from backburner.actions import conversations, questions
@@ -17,6 +17,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks
 from backburner.actions.work.control import TaskChanges
+from backburner.core.connections.connection import Connection
 from backburner.core.conversation import (
     Author,
     Conversation,
@@ -26,12 +27,13 @@ from backburner.core.conversation import (
     Status,
 )
 from backburner.core.errors import Conflict, NotFound
-from backburner.core.ids import GrantId
+from backburner.core.ids import GrantId, new_connection_id
 from backburner.core.question import Purpose, Question
 from backburner.core.run import RunKind
 from backburner.core.schedule import Cron
 from backburner.core.tool_policy import Grant
 from backburner.core.work.views import TaskStatus, task_status
+from backburner.ports import Tx
 from backburner.store import tables
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
@@ -427,3 +429,32 @@ async def test_a_cancel_that_is_only_proposed_stops_no_children(stage: Stage) ->
 
     assert stage.load(child).schedule is not None
     assert stage.load(elsewhere).status is Status.BACKGROUND
+
+
+def connect(stage: Stage, name: str) -> None:
+    def add_connection(tx: Tx) -> None:
+        which = new_connection_id()
+        tx.connections.add(
+            Connection(id=which, user_id=USER, name=name, title=name, created_at=tx.now)
+        )
+
+    stage.database.run(add_connection)
+
+
+async def test_a_proposed_change_of_connections_shows_old_and_new_and_is_made_by_a_yes(
+    stage: Stage,
+) -> None:
+    chat = await stage.chat()
+    for name in ("mail", "wiki"):
+        connect(stage, name)
+    await ask(stage, chat, add(connections=["mail"]))
+    (task,) = children(stage, chat)
+    read_outside(stage, chat)
+
+    await tell(stage, chat, "task_update", task="watch-ci-main", connections=["wiki"])
+    question = stage.question(chat)
+    await questions.answer(stage.deps, chat.user_id, question.id, "yes")
+
+    assert task.connections == ("mail",)
+    assert 'connections: ["mail"] -> ["wiki"]' in question.prompt
+    assert stage.load(task).connections == ("wiki",)

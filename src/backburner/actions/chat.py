@@ -7,7 +7,7 @@ from backburner.actions import questions, steps
 from backburner.actions.accounts import consent
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
-from backburner.actions.work import folders
+from backburner.actions.work import chosen_connections, folders
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import (
@@ -64,7 +64,11 @@ class NewChat:
     profile: str | None = None
     #: A folder that was added, by its path or name; None: the private workspace.
     folder: str | None = None
+    #: The names of connections; None: all that chats use.
+    connections: Sequence[str] | None = None
     uses: Uses = None
+    #: The connections that a token was given, if one starts the chat.
+    given: frozenset[str] | None = None
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
 
 
@@ -80,6 +84,7 @@ async def start(deps: Deps, user: UserId, new: NewChat | None = None) -> Convers
             requested_profile=new.profile,
             folder=folders.choose(tx, deps, user, new.folder, here=None, uses=new.uses),
             uses=new.uses,
+            connections=chosen_connections.for_chat(tx, user, new.connections, given=new.given),
             on_repeated_failure=new.on_repeated_failure,
         )
         chat = routing.assign(asked, deps.routes)
@@ -250,7 +255,8 @@ def _find_proposal(
 def _check_plain(tx: Tx, user: UserId, meant: tuple[ConversationId, Question], text: str) -> None:
     """Refuse a decision in the chat about work that has more than a chat may give it.
 
-    That is work which reports elsewhere, was given sign-ins, or has grants, also after a change.
+    That is work which reports elsewhere, was given sign-ins or connections, or has grants, also
+    after a change.
     """
     asked_in, question = meant
     accept_answer(question, text)
@@ -269,10 +275,11 @@ def _check_plain(tx: Tx, user: UserId, meant: tuple[ConversationId, Question], t
         )
     reports = any(terms.reports_to for terms in versions)
     signs_in = any(is_given_sign_ins(terms.tools, work.uses) for terms in versions)
-    if reports or signs_in or tx.grants.valid(user, work_id):
+    connects = any(terms.connections for terms in versions)
+    if reports or signs_in or connects or tx.grants.valid(user, work_id):
         raise Conflict(
-            "Work that reports elsewhere, has sign-ins or may make calls unasked is not decided in"
-            " a chat.",
+            "Work that reports elsewhere, has sign-ins or connections, or may make calls unasked is"
+            " not decided in a chat.",
             hint="Answer its question in the list of questions.",
         )
 

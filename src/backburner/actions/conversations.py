@@ -54,15 +54,17 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
 def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
     tx.conversations.lock(user, conversation_id)
     deleted = _with_descendants(tx, user, conversation_id)
-    withdrawn = {
-        question.purpose
+    asked = [
+        question
         for deleted_id in deleted
         for question in tx.conversations.load(user, deleted_id).questions
-    }
+    ]
+    withdrawn = {question.purpose for question in asked}
     for deleted_id in deleted:
         _pause_followers(tx, user, deleted_id, deleted)
     for deleted_id in deleted:
         tx.conversations.delete(user, deleted_id)
+    steps.forget_inputs(tx, user, [question.id for question in asked], withdrawn)
     steps.resume_without_answer(tx, user, withdrawn)
 
 

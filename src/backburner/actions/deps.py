@@ -1,6 +1,7 @@
 """The dependencies of the actions, built by `app`."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -8,14 +9,17 @@ from typing import IO, Any, Protocol
 
 from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.commands import LineStep
+from backburner.core.connections.oauth_client import OAuthClient
+from backburner.core.content.file import DEFAULT_LIMITS, FileLimits
 from backburner.core.conversation import Conversation, Kind
-from backburner.core.errors import Conflict, NotFound
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.errors import Conflict, ConnectionFailed, NotFound, VaultLocked
+from backburner.core.ids import ConnectionId, ConversationId, UserId
 from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
 from backburner.core.routing import NO_ROUTES, AfterDemo, Routes
 from backburner.core.work.agents import BUILT_IN, Agent, find_agent
 from backburner.core.work.folders import ForbiddenPlaces
 from backburner.ports import (
+    Authorization,
     Bus,
     Channel,
     DraftBroadcast,
@@ -24,9 +28,21 @@ from backburner.ports import (
     Engine,
     FolderContent,
     InterruptedCommand,
+    OAuth,
+    PendingSignIn,
     ReplyDraft,
+    Secrets,
+    SignInRequest,
+    StdioProgram,
     Store,
+    TokenIssuer,
+    Tokens,
     Toolbox,
+    ToolServer,
+    ToolServers,
+    ToolSession,
+    Vault,
+    VaultKeys,
 )
 
 DEFAULT_RESERVATION = Amount(micros=250_000, tokens=50_000)
@@ -52,6 +68,7 @@ class Limits:
     max_tasks: int = 20
     #: Between two runs of repeated work with a real model.
     min_interval: timedelta = timedelta()
+    files: FileLimits = DEFAULT_LIMITS
 
     def context_of(self, kind: Kind) -> int:
         """Return how long the sessions of a conversation may become, whatever runs in it."""
@@ -75,6 +92,10 @@ async def no_folder(path: str) -> FolderContent:
     raise NotFound(f"There is no folder {path}.")
 
 
+async def no_links(path: str) -> Sequence[str]:
+    return [path]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderRules:
     """The folders that conversations may work in on this machine."""
@@ -91,6 +112,10 @@ class FolderRules:
     forbidden: ForbiddenPlaces = field(default_factory=ForbiddenPlaces)
     #: Finds a folder and reads its instructions. Raises `NotFound` or `NotAllowed`.
     read: Callable[[str], Awaitable[FolderContent]] = no_folder
+    #: Places that are not folders of users where agents write, with a word for each.
+    of_agents: Mapping[str, str] = field(default_factory=dict)
+    #: Finds where a path leads: each link on the way and the end, as paths without links.
+    trace: Callable[[str], Awaitable[Sequence[str]]] = no_links
 
     def bound_to(self, machine: str) -> str:
         """Return the machine that a folder of this machine is bound to; empty: all share it."""
@@ -130,6 +155,51 @@ async def no_reload() -> bool:
     raise Conflict("This server cannot reload its models.", hint="Restart it.")
 
 
+class NoVault:
+    """For processes that open no secrets."""
+
+    def put(self, _secrets: Secrets, _owner: UserId | None, _name: str, _secret: bytes) -> None:
+        raise VaultLocked("This process has no vault.", permanent=True)
+
+    def load(self, _secrets: Secrets, _owner: UserId | None, _name: str) -> bytes | None:
+        raise VaultLocked("This process has no vault.", permanent=True)
+
+
+NO_VAULT = NoVault()
+
+
+class NoOAuth:
+    """For processes that sign in nowhere."""
+
+    async def begin(
+        self,
+        server_url: str,
+        *,
+        redirect_uri: str,
+        client: OAuthClient | None = None,
+        earlier: TokenIssuer | None = None,
+        scopes: Iterable[str] = (),
+    ) -> SignInRequest:
+        del server_url, redirect_uri, client, earlier, scopes
+        raise _cannot_sign_in()
+
+    async def exchange(self, _pending: PendingSignIn, _code: str) -> Tokens:
+        raise _cannot_sign_in()
+
+    async def refresh(self, _issuer: TokenIssuer, _refresh_token: str) -> Tokens:
+        raise _cannot_sign_in()
+
+    async def revoke(self, _issuer: TokenIssuer, _token: str) -> None:
+        raise _cannot_sign_in()
+
+
+NO_OAUTH = NoOAuth()
+
+
+def _cannot_sign_in() -> ConnectionFailed:
+    return ConnectionFailed("This process cannot sign in to servers.")
+
+
 class NoDrafts:
     """For processes without listeners."""
 
@@ -147,6 +217,17 @@ class NoDrafts:
 
 
 NO_DRAFTS = NoDrafts()
+
+
+class NoToolServers:
+    """For processes that open no connections."""
+
+    def open(self, server: ToolServer, authorization: Authorization) -> ToolSession:
+        del authorization
+        raise Conflict(f"This process does not connect to {server.title}.")
+
+
+NO_TOOL_SERVERS = NoToolServers()
 
 
 def no_price(_model: str) -> Price | None:
@@ -175,6 +256,10 @@ class Deps:
     routes: Routes = NO_ROUTES
     agents: Mapping[str, Agent] = field(default_factory=lambda: BUILT_IN)
     channels: Mapping[str, Channel] = field(default_factory=dict)
+    #: Opens sessions with the servers of connections.
+    tool_servers: ToolServers = NO_TOOL_SERVERS
+    #: Programs that users may connect to, by name.
+    mcp_programs: Mapping[str, StdioProgram] = field(default_factory=dict)
     #: The URL of the server, for addresses in deliveries; empty: it is not known.
     base_url: str = ""
     #: Drafts of the runs in this process.
@@ -187,6 +272,14 @@ class Deps:
     price_of: Callable[[str], Price | None] = no_price
     discovery: DiscoverySettings = DiscoverySettings()
     folders: FolderRules = FolderRules()
+    vault: Vault = NO_VAULT
+    #: Users may have keys of their own for models.
+    own_model_keys: bool = False
+    oauth: OAuth = NO_OAUTH
+    #: Renewals of tokens in this process.
+    renewals: dict[tuple[UserId, ConnectionId], asyncio.Task[Any]] = field(default_factory=dict)
+    #: The keys of the same vault, for operators; None: there is no vault.
+    vault_keys: VaultKeys | None = None
     #: Describes the git repository in a user's workspace; empty: there is none.
     describe_repository: DescribeRepository = no_repository
     #: Deletes the files of a user on this machine.

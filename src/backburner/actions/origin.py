@@ -23,6 +23,8 @@ class Origin:
     turn: Turn | None = None
     #: What of the user's its work may use; work below a conversation also inherits from that.
     uses: Uses = None
+    #: The names of the connections that its work may use; None: no token restricts it.
+    connections: frozenset[str] | None = None
 
     @classmethod
     def by_user(cls, user: UserId) -> "Origin":
@@ -30,7 +32,12 @@ class Origin:
 
     @classmethod
     def by(cls, caller: Caller, conversation: ConversationId = NO_CONVERSATION) -> "Origin":
-        return cls(caller.user, conversation, uses=caller.work_uses)
+        return cls(
+            caller.user,
+            conversation,
+            uses=caller.work_uses,
+            connections=caller.work_connections,
+        )
 
     @classmethod
     def of(cls, turn: Turn, uses: Uses = None) -> "Origin":

@@ -2,17 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from backburner.actions.deps import Deps
-from backburner.core.errors import BadRequest, Conflict
+from backburner.actions.work import files
+from backburner.core.content.file import piece_count
+from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ExportPage, Hint, HintKind, PageKey, Tx
 
 FORMAT, VERSION = "backburner", 1
+#: The part whose rows have bytes.
+FILES = "files"
 #: The text that confirms an erasure.
 ERASE_CONFIRMATION = "erase everything of mine"
 #: Rows per transaction, so that an export does not block other transactions.
@@ -49,6 +54,7 @@ async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
     await deps.store.transact(partial(_stop, user))
     await _wait_until_idle(deps, user)
     await deps.remove_files(user)
+    await files.remove_all(deps, user)
     await deps.store.transact(partial(_erase, user))
     # Once more: a run that did not stop in time may have written since.
     await deps.remove_files(user)
@@ -59,9 +65,31 @@ async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
     while not is_over:
         page = await deps.store.read(partial(_read, user, part, after))
         for row in page.rows:
-            yield comma + _dump(row)
+            yield comma
+            if part == FILES:
+                async for piece in _file(deps, user, row):
+                    yield piece
+            else:
+                yield _dump(row)
             comma = ",\n"
         after, is_over = page.next_key, page.next_key is None
+
+
+async def _file(deps: Deps, user: UserId, row: Mapping[str, Any]) -> AsyncIterator[str]:
+    """Write a file with its bytes in base64, piece by piece."""
+    yield _dump(row).removesuffix("}") + ', "content": "'
+    for number in range(piece_count(row["size"])):
+        try:
+            piece = await deps.store.read(partial(_read_piece, user, row["digest"], number))
+        except NotFound:
+            # It was deleted meanwhile.
+            break
+        yield b64encode(piece).decode()
+    yield '"}'
+
+
+def _read_piece(user: UserId, digest: str, number: int, tx: Tx) -> bytes:
+    return tx.files.piece(user, digest, number)
 
 
 def _read(user: UserId, part: str, after: PageKey | None, tx: Tx) -> ExportPage:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from backburner.actions import active_limit, create, spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
+from backburner.actions.waits import inputs, reconnection
 from backburner.core import notice, question, schedule, tool_policy, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation, Status
@@ -18,7 +19,8 @@ from backburner.core.work import task_test_run, views
 from backburner.core.work.views import TaskStatus
 from backburner.ports import Tx
 
-_SETTLED = {
+#: Results of calls that were in doubt, by the answer.
+SETTLED = {
     HAPPENED: "The owner says that this call was made.",
     LEAVE: "The owner says to leave this call alone, whether it was made or not.",
 }
@@ -70,7 +72,14 @@ def settle(
     by: Caller | None = None,
 ) -> Conversation:
     """Store an answer, with the credential it came by, and apply its consequences."""
-    step = transitions.answer(before, question_id, text, now=tx.now)
+    inputs_of = [
+        asked
+        for asked in before.questions
+        if asked.id == question_id and asked.purpose is Purpose.INPUT
+    ]
+    # It goes to the server that asked, and nowhere else.
+    kept = inputs.keep_answer(tx, deps, before.user_id, inputs_of[0], text) if inputs_of else None
+    step = transitions.answer(before, question_id, text, now=tx.now, kept=kept)
     active_limit.check(deps, tx, step.conversation, before=before)
     save(tx, step)
     if by is not None:
@@ -127,13 +136,18 @@ def _find(conversation: Conversation, question_id: QuestionId) -> Question:
 def _settle(tx: Tx, before: Conversation, question: Question, step: Step) -> None:
     """Apply the consequences of an answer beyond its conversation."""
     ((_, answer),) = step.answered
-    if question.purpose is Purpose.IN_DOUBT and answer in _SETTLED:
+    if question.purpose is Purpose.IN_DOUBT and answer in SETTLED:
         # The result of an identical call in the next run.
-        tx.tool_calls.settle(before.user_id, CallId(question.binds_to["call_id"]), _SETTLED[answer])
+        tx.tool_calls.settle(before.user_id, CallId(question.binds_to["call_id"]), SETTLED[answer])
     if (task_id := question.binds_to.get(tool_policy.GRANTS_TO_TASK)) is not None:
         _grant_to_task(tx, before, question, answer, ConversationId(task_id))
     if question.purpose is Purpose.ALLOWANCE:
         spending.apply_answer(tx, before, question, answer)
+    if question.purpose in (Purpose.IN_DOUBT, Purpose.INPUT):
+        # The run that asked may have been handed back.
+        tx.runs.resume_waiting(before.user_id, before.id, at=tx.now)
+    if question.purpose is Purpose.RECONNECT:
+        reconnection.apply_answer(tx, before, question, answer)
     if question.purpose is Purpose.PROPOSAL and answer == NO:
         # A test run of it may be in progress.
         for child in tx.conversations.open_children(before.user_id, before.id):

@@ -1,13 +1,14 @@
 """Saves steps, and propagates them to parents and followers."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from backburner.actions import spending
 from backburner.actions.deps import Deps
+from backburner.actions.waits import inputs, reconnection
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.ids import ConversationId, QuestionId, UserId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Report, Step
@@ -35,13 +36,29 @@ def save(tx: Tx, step: Step) -> None:
     propagate(tx, step)
     if step.withdrawn:
         user = step.conversation.user_id
-        resume_without_answer(tx, user, tx.questions.purposes(user, step.withdrawn))
+        purposes = tx.questions.purposes(user, step.withdrawn)
+        if purposes & {Purpose.IN_DOUBT, Purpose.INPUT}:
+            # A reply that was handed back for an answer goes on without it.
+            tx.runs.resume_waiting(user, step.conversation.id, at=tx.now)
+        forget_inputs(tx, user, step.withdrawn, purposes)
+        resume_without_answer(tx, user, purposes)
+
+
+def forget_inputs(
+    tx: Tx, user: UserId, withdrawn: Iterable[QuestionId], purposes: Collection[Purpose]
+) -> None:
+    """Delete what was sealed for servers whose questions nobody answers any more."""
+    if Purpose.INPUT in purposes:
+        for question_id in withdrawn:
+            inputs.forget(tx, user, question_id)
 
 
 def resume_without_answer(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:
-    """Resume work whose question was withdrawn; it asks again."""
+    """Resume work whose question was withdrawn, or let other work that waits ask it."""
     if Purpose.ALLOWANCE in withdrawn:
         spending.resume_paused(tx, user, at=tx.now)
+    if Purpose.RECONNECT in withdrawn:
+        reconnection.ask_anew(tx, user)
 
 
 def propagate(tx: Tx, step: Step) -> None:

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from backburner.actions.connections.sessions import open_session
 from backburner.actions.deps import Deps, DiscoverySettings, Limits
 from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
 from backburner.app.folder import remove_folders
 from backburner.app.folders import folder_rules
 from backburner.app.machines import Machines, NoTools
+from backburner.app.vault import build_vault
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import AllowanceScope, parse_limit
+from backburner.core.content.file import MEGABYTE, FileLimits
 from backburner.core.errors import BadSetting
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
@@ -62,6 +65,7 @@ def build(
     settings: Settings, clock: Clock, database: Database, bus: Bus, machines: Machines
 ) -> App:
     database.bus = bus
+    vault = build_vault(settings)
     deps = Deps(
         drafts=Broadcast(),
         store=machines.store(database),
@@ -72,6 +76,9 @@ def build(
         routes=machines.routes,
         agents=settings.agents,
         channels=machines.channels,
+        tool_servers=machines.tool_servers,
+        oauth=machines.oauth,
+        mcp_programs=settings.mcp_programs,
         # Without it, a server knows its address when it listens, and a worker knows none.
         base_url=settings.public_url,
         injection_proof=machines.injection_proof,
@@ -83,6 +90,9 @@ def build(
             chat_context=settings.context_chat,
             max_tasks=settings.max_active_tasks,
             min_interval=settings.min_interval,
+            files=FileLimits(
+                file=settings.max_file_mb * MEGABYTE, user=settings.max_files_mb * MEGABYTE
+            ),
         ),
         allowances=(
             parse_limit(settings.allowance_run, AllowanceScope.RUN),
@@ -97,6 +107,9 @@ def build(
             quiet_period=settings.idle_threshold,
         ),
         folders=folder_rules(settings),
+        vault=vault,
+        own_model_keys=settings.own_model_keys,
+        vault_keys=vault,
         describe_repository=machines.repository,
         remove_files=partial(remove_folders, (settings.workspaces, settings.kept_changes)),
         interrupted_commands=InterruptedCommands(settings.workspaces, settings.kept_changes).take,
@@ -104,7 +117,12 @@ def build(
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
     # Tools call actions, and the actions of a run need the tools.
-    deps.toolbox = Tools(deps, machines.workspace, has_sign_ins=machines.has_sign_ins)
+    deps.toolbox = Tools(
+        deps,
+        machines.workspace,
+        has_sign_ins=machines.has_sign_ins,
+        open_session=partial(open_session, deps),
+    )
     return App(
         settings=settings,
         clock=clock,

@@ -75,10 +75,12 @@ def _launcher(settings: Settings) -> CleanLauncher:
 
 def _openai(profile: Profile, settings: Settings) -> Engine:
     from backburner.engine.openai.engine import OpenAIEngine  # noqa: PLC0415
+    from backburner.engine.openai.images import sees_images  # noqa: PLC0415
 
     return OpenAIEngine(
         model=profile.model,
         address=profile.address,
         key=profile.key.get_secret_value() if profile.key else "",
+        sees_images=sees_images(profile.model) if profile.images is None else profile.images,
         stall=settings.stall,
     )

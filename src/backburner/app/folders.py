@@ -6,11 +6,12 @@ import pwd
 import re
 import secrets
 import socket
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from backburner.actions.deps import FolderRules
-from backburner.core.errors import BadSetting, NotAllowed, NotFound
+from backburner.core.errors import BadRequest, BadSetting, NotAllowed, NotFound
 from backburner.core.work.folder_templates import check_templates
 from backburner.core.work.folders import (
     INSTRUCTION_FILES,
@@ -25,6 +26,8 @@ from backburner.store.lifecycle.opening import file_of
 from backburner.tools.files import read_start
 
 MACHINE_ID = "machine-id"
+#: As the kernel allows.
+MAX_LINKS = 40
 #: Accounts with lower ids, apart from root, are not of people.
 FIRST_PERSON = 1000
 #: Below a home: other places of sign-ins begin with a dot.
@@ -43,6 +46,11 @@ def folder_rules(settings: Settings) -> FolderRules:
         is_shared=settings.folders_shared,
         forbidden=forbidden,
         read=lambda path: asyncio.to_thread(read_folder, path),
+        of_agents={
+            os.path.realpath(settings.workspaces): "the private workspaces",
+            os.path.realpath(settings.data): "Backburner's data folder",
+        },
+        trace=lambda path: asyncio.to_thread(trace_path, path),
     )
 
 
@@ -87,6 +95,7 @@ def find_forbidden_places(settings: Settings) -> ForbiddenPlaces:
         settings.workspaces: "the private workspaces",
         settings.config: "Backburner's settings",
         settings.tls_key: "a key of the server",
+        settings.master_key_file: "the master keys of the vault",
         file_of(url) if url.startswith("sqlite") else None: "Backburner's database",
         settings.data: "Backburner's data folder",
     }
@@ -96,6 +105,33 @@ def find_forbidden_places(settings: Settings) -> ForbiddenPlaces:
             os.path.realpath(path): meaning for path, meaning in private.items() if path is not None
         },
     )
+
+
+def trace_path(path: str) -> Sequence[str]:
+    """Return each link on the way along a path, and its end, all as paths without links.
+
+    Whoever can change a link decides what lies at its end.
+    """
+    found = list[str]()
+    left = deque(PurePosixPath("/", path).parts[1:])
+    at = "/"
+    while left:
+        name = left.popleft()
+        if name == "..":
+            at = os.path.dirname(at)  # noqa: PTH120 (a path without links)
+            continue
+        here = os.path.join(at, name)  # noqa: PTH118
+        try:
+            target = str(Path(here).readlink())
+        except OSError:
+            at = here
+            continue
+        found.append(here)
+        if len(found) > MAX_LINKS:
+            raise BadRequest(f"{path} has too many links.")
+        at = "/" if target.startswith("/") else at
+        left.extendleft(reversed([part for part in target.split("/") if part not in ("", ".")]))
+    return [*found, at]
 
 
 def read_folder(path: str) -> FolderContent:

@@ -4,23 +4,35 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from backburner.actions.deps import DescribeRepository, no_repository
+from backburner.actions.deps import NO_OAUTH, NO_TOOL_SERVERS, DescribeRepository, no_repository
 from backburner.app.engines import build_engine, closer
-from backburner.app.first_use import LateNetwork
+from backburner.app.first_use import LateNetwork, LateOAuth, LateToolServers
 from backburner.app.repository import describe_ci, describe_repository
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
-from backburner.core.run import Turn
+from backburner.core.run import Item, Turn
 from backburner.core.tool_policy import COMMAND_TOOL
 from backburner.core.work.discovery import REPOSITORY
-from backburner.ports import Channel, Engine, Offer, Shell, Store
+from backburner.ports import (
+    NO_CONNECTIONS,
+    Channel,
+    Connected,
+    Engine,
+    OAuth,
+    Offer,
+    Shell,
+    Store,
+    ToolServers,
+)
 from backburner.process.confinement import cage_missing, confine_to
 from backburner.process.memory import free_memory
+from backburner.process.piped_program import PipedPrograms, find_readable
 from backburner.process.shell import ConfinedShell
 from backburner.process.sign_ins.runner import SignedInPrograms
 from backburner.process.sign_ins.sign_in import Owner
@@ -36,6 +48,12 @@ RESERVED_MEMORY_BYTES = 250 * 2**20
 
 class NoTools:
     """A toolbox without tools, for actions that run no agent."""
+
+    def connect(
+        self, turn: Turn, conversation: Conversation, items: Sequence[Item]
+    ) -> AbstractAsyncContextManager[Connected]:
+        del turn, conversation, items
+        return nullcontext(NO_CONNECTIONS)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         del turn, conversation
@@ -72,6 +90,9 @@ class Machines:
     #: Describes the git repository in a user's workspace, if there is one.
     repository: DescribeRepository = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
+    #: Opens sessions with the servers of connections.
+    tool_servers: ToolServers = NO_TOOL_SERVERS
+    oauth: OAuth = NO_OAUTH
     #: Wraps the store; only tests use it, to inject faults.
     store: Callable[[Store], Store] = lambda store: store
     close: Callable[[], Awaitable[None]] = nothing_to_close
@@ -83,11 +104,18 @@ def build_machines(settings: Settings, command: str) -> Machines:
     `command` is how the user calls this program.
     """
     _check_secrets_hidden(settings)
+    _check_programs(settings)
     shell = _shell(settings)
     machines = Machines(
         workspace=_workspaces(settings, shell),
         has_sign_ins=build_sign_ins(settings) is not None,
         repository=_repositories(settings, shell),
+        tool_servers=_tool_servers(settings),
+        oauth=LateOAuth(
+            allow=settings.private_networks,
+            public_url=settings.public_url,
+            clients=settings.oauth_clients,
+        ),
     )
     engines = {
         profile.name: build_engine(profile, settings, command)
@@ -134,6 +162,16 @@ def _shell(settings: Settings) -> Shell:
         unconfined=settings.commands == "unconfined",
         disk=settings.data,
     )
+
+
+def _tool_servers(settings: Settings) -> ToolServers:
+    programs = PipedPrograms(
+        unconfined=settings.commands == "unconfined",
+        disk=settings.data,
+        # Users import programs, with folders that they choose.
+        hidden=_secret_places(settings),
+    )
+    return LateToolServers(allow=settings.private_networks, start=programs.start)
 
 
 def _repositories(settings: Settings, shell: Shell) -> DescribeRepository:
@@ -200,12 +238,30 @@ def _check_secrets_hidden(settings: Settings) -> None:
     if settings.commands != "confined":
         return
     confinement = confine_to(readable=settings.readable)
-    for path in (settings.data, settings.config, settings.tls_key, settings.workspaces):
+    private = (settings.data, settings.config, settings.tls_key, settings.master_key_file)
+    for path in (*private, settings.workspaces):
         if path is not None and confinement.can_read(path):
             raise BadSetting(
                 f"Commands of agents could read {path}.",
                 hint="Move it out of system folders and of those in `readable`.",
             )
+
+
+def _check_programs(settings: Settings) -> None:
+    """Refuse programs as MCP servers that could read our secrets."""
+    if settings.commands == "unconfined":
+        return
+    for name, program in settings.mcp_programs.items():
+        if (path := find_readable(program, _secret_places(settings))) is not None:
+            raise BadSetting(
+                f"The program {name} of `mcp_programs` could read {path}.",
+                hint="Take the folder out of its `readable` and `writable`.",
+            )
+
+
+def _secret_places(settings: Settings) -> Sequence[Path]:
+    places = (settings.data, settings.config, settings.tls_key, settings.master_key_file)
+    return [path for path in places if path is not None]
 
 
 def has_memory(free: int | None, *, starting: int) -> bool:

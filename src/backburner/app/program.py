@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import structlog
 
 from backburner import __version__, log
+from backburner.actions.connections.token_renewal import finish_renewals
 from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
@@ -17,6 +18,7 @@ from backburner.app.machines import Machines, build_machines
 from backburner.app.model_reload import ModelReloader
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
+from backburner.core.errors import VaultLocked
 from backburner.data_folder import LOG_FOLDER
 from backburner.garbage import without_collection
 from backburner.private_file import remove_abandoned
@@ -155,15 +157,29 @@ async def _run(
             app = build(settings, clock, database, bus, machines)
             # The settings may have changed, or whatever was wrong with a model.
             await database.transact(lambda tx: tx.outages.probe_soon([*machines.engines]))
+            await _warn_if_locked(app)
             if isinstance(bus, LocalBus):
                 # No other process has this database open, so all leases are from before.
                 await app.worker.rescuer.rescue_all()
-            await until_stopped(app, machines)
+            try:
+                await until_stopped(app, machines)
+            finally:
+                await finish_renewals(app.deps)
     except Exception as error:
         failure = error
         raise
     finally:
         await _end_tasks(failure)
+
+
+async def _warn_if_locked(app: App) -> None:
+    """Log why secrets cannot be opened; whatever needs none of them works."""
+    keys = app.deps.vault_keys
+    try:
+        if keys is not None:
+            await app.database.read(lambda tx: keys.check(tx.secrets), single=True)
+    except VaultLocked as error:
+        _log.warning("vault.locked", error=error.message, hint=error.hint)
 
 
 async def _end_tasks(failure: Exception | None) -> None:

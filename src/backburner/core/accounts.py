@@ -84,6 +84,8 @@ class Caller:
     name: str = ""
     #: What of the user's the work of a token may use.
     uses: frozenset[Use] = frozenset()
+    #: The names of the connections that the work of a token may use.
+    connections: frozenset[str] = frozenset()
 
     def may(self, scope: Scope) -> bool:
         is_given = self.kind is CredentialKind.SESSION or scope in self.scopes
@@ -103,6 +105,11 @@ class Caller:
     def work_uses(self) -> Uses:
         """The user's things that work started by this caller may use."""
         return None if self.is_direct else self.uses
+
+    @property
+    def work_connections(self) -> frozenset[str] | None:
+        """The connections that work started by this caller may use; None for all."""
+        return None if self.is_direct else self.connections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +135,7 @@ class Credential:
     name: str
     scopes: frozenset[Scope]
     uses: frozenset[Use]
+    connections: frozenset[str]
     created_at: datetime
     expires_at: datetime | None
     used_at: datetime | None
@@ -135,6 +143,10 @@ class Credential:
     @property
     def work_uses(self) -> Uses:
         return None if is_direct(self.kind, self.name) else self.uses
+
+    @property
+    def work_connections(self) -> frozenset[str] | None:
+        return None if is_direct(self.kind, self.name) else self.connections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,8 +235,16 @@ class Act(StrEnum):
     INVITATION_ACCEPTED = "invitation_accepted"
     BACKUP_MADE = "backup_made"
     MODELS_RELOADED = "models_reloaded"
+    CONNECTION_ADDED = "connection_added"
+    CONNECTION_CHANGED = "connection_changed"
+    CONNECTION_SIGNED_IN = "connection_signed_in"  #: With an account, or with other headers.
+    CONNECTION_REMOVED = "connection_removed"
+    TOOLS_ACCEPTED = "tools_accepted"  #: New or changed definitions of tools of a connection.
+    TOOL_TICKED = "tool_ticked"  #: What its owner said of a tool: that it only reads, for example.
     EVERYONE_PAUSED = "everyone_paused"  #: All background work of all users.
     EVERYONE_RESUMED = "everyone_resumed"
+    MASTER_KEY_ROTATED = "master_key_rotated"
+    SECRETS_FORGOTTEN = "secrets_forgotten"  #: Their master key was lost.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,11 @@ class PauseReason(StrEnum):
     FAILURES = "failures"
     CRASHES = "crashes"
     ALLOWANCE = "allowance"
+    SIGNED_OUT = "signed_out"  #: A connection needs its owner to sign in again.
+
+
+#: Work that is paused for one of these continues by itself.
+PASSING_PAUSES = frozenset({PauseReason.ALLOWANCE, PauseReason.SIGNED_OUT})
 
 
 class Notify(StrEnum):
@@ -207,6 +212,8 @@ class Conversation:
     folder: WorkFolder | None = None
     #: The tools it is restricted to; None for all of the user's tools.
     tools: tuple[str, ...] | None = None
+    #: The names of the connections it may use; None: those of its kind.
+    connections: tuple[str, ...] | None = None
     #: Restricted in work that a token handed out, and in all below it.
     uses: Uses = None
     #: The agent requested by name; its tools are those in `tools`.

@@ -19,6 +19,10 @@
         │   ├── ModelAccessDenied   the key was refused, or the account has no credit left
         │   └── SessionGone         the agent's session no longer exists
         ├── ConnectionFailed    a connection to external tools
+        │   ├── SignedOut           its owner has to sign in again
+        │   └── CallInDoubt         a call that may have been made, or may not
+        ├── VaultLocked         secrets cannot be opened: the master key is missing or another one
+        │   └── SecretDamaged       a stored secret is not what was sealed for this owner and name
         ├── ChannelFailed       a message that could not be sent
         ├── StoreFailed         the database
         │   └── StoreBusy         another transaction holds a lock
@@ -144,6 +148,27 @@ class SessionGone(EngineFailed):
 
 class ConnectionFailed(MachineFailed):
     """A connection failed."""
+
+
+class SignedOut(ConnectionFailed):
+    """The connection needs its owner to sign in again."""
+
+    def __init__(self, message: str = "", *, hint: str = "", scopes: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint, permanent=True)
+        #: Scopes that the server wants besides those of the last sign-in.
+        self.scopes = scopes
+
+
+class CallInDoubt(ConnectionFailed):
+    """The call may have been made, or may not."""
+
+
+class VaultLocked(MachineFailed):
+    """The master key that seals secrets is missing, or is another one."""
+
+
+class SecretDamaged(VaultLocked):
+    """A stored secret is damaged, or was sealed for another owner or name."""
 
 
 class ChannelFailed(MachineFailed):

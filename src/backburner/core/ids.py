@@ -12,6 +12,7 @@ from typing import NewType
 from uuid import uuid4
 
 CallId = NewType("CallId", str)
+ConnectionId = NewType("ConnectionId", str)
 ConversationId = NewType("ConversationId", str)
 GrantId = NewType("GrantId", str)
 ItemId = NewType("ItemId", str)
@@ -43,6 +44,10 @@ def new_batch_id() -> str:
 
 def new_call_id() -> CallId:
     return CallId(_new("t"))
+
+
+def new_connection_id() -> ConnectionId:
+    return ConnectionId(_new("x"))
 
 
 def new_conversation_id() -> ConversationId:

@@ -22,6 +22,7 @@ from backburner.core.memory import Memory
 from backburner.core.question import (
     NO,
     REPEAT,
+    SKIP,
     Purpose,
     answer_note,
     default_note,
@@ -59,6 +60,8 @@ AWAITED_JOBS_TITLE = "The jobs you waited for"
 WORK_TITLE = "Work here as it is now; answer questions about it from these facts"
 #: The title of the instructions of a named agent.
 INSTRUCTIONS_TITLE = "How you work"
+#: The title of connections whose tools are missing.
+CONNECTIONS_TITLE = "Connections that you cannot use now; say so if it matters"
 #: The title of commands that only their folder tells about.
 INTERRUPTED_TITLE = "Interrupted and perhaps done in part; look at the files before you repeat it"
 
@@ -174,6 +177,11 @@ def prepend_job_summary(job_summary: str, text: str) -> str:
 def prepend_work(work: str, text: str) -> str:
     """Put the facts about work before the prompt of a reply."""
     return f"{_section(WORK_TITLE, work)}\n\n{text}" if work else text
+
+
+def prepend_connections(note: str, text: str) -> str:
+    """Put before a prompt which connections cannot be used now."""
+    return f"{_section(CONNECTIONS_TITLE, note)}\n\n{text}" if note else text
 
 
 def prepend_interrupted_calls(calls: Sequence[str], text: str) -> str:
@@ -369,6 +377,11 @@ def _consent(content: Mapping[str, Any]) -> str:
     purpose, answer = content.get("purpose"), content.get("answer")
     if purpose == Purpose.APPROVAL and answer == NO:
         return "\nDo not make this call. Continue without it, or say that you cannot."
+    if purpose == Purpose.FAILURE and answer == SKIP:
+        names = ", ".join(content.get("binds_to", {}).get("connections", ()))
+        return f"\nContinue without {names}: do not call its tools." if names else ""
+    if purpose == Purpose.INPUT:
+        return "\nMake exactly this call again now, with the same arguments: it goes on."
     if purpose == Purpose.APPROVAL or (purpose == Purpose.IN_DOUBT and answer == REPEAT):
         return "\nIt has not been made yet. Make exactly this call again now, then continue."
     return ""

@@ -20,8 +20,12 @@ FIRST_REMINDER = timedelta(days=1)
 MIN_EXPIRY = timedelta(minutes=10)
 MAX_EXPIRY = timedelta(days=366)
 YES, NO = "yes", "no"
+#: Answer when a connection needs its owner to sign in, once they have.
+RECONNECT = "reconnect"
 #: Answer when it is unknown whether a tool call happened.
 REPEAT = "do it again"
+#: Answer when the work can do without something that failed.
+SKIP = "skip"
 _ABBREVIATIONS = {"y": YES, "n": NO}
 
 
@@ -40,11 +44,15 @@ class Purpose(StrEnum):
     ALLOWANCE = "allowance"  #: An allowance is used up.
     IN_DOUBT = "in_doubt"  #: Whether a tool call took effect.
     FAILURE = "failure"  #: The work cannot continue without a decision.
+    INPUT = "input"  #: The server of a connection asks for something during a call.
 
 
 #: To answer these is to consent. A chat message never does: a yes binds to exactly what was shown.
 CONSENT = frozenset(
-    {Purpose.PROPOSAL, Purpose.CHANGE, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT}
+    {
+        *(Purpose.PROPOSAL, Purpose.CHANGE, Purpose.APPROVAL, Purpose.ALLOWANCE),
+        *(Purpose.IN_DOUBT, Purpose.INPUT),
+    }
 )
 
 

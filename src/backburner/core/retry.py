@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure
-from backburner.core.question import Purpose
 from backburner.core.run import NO_WAIT, Failure, FailureKind, ModelWait, Run, RunKind
 
 FIRST_RETRY_DELAY = timedelta(seconds=30)
@@ -44,9 +43,7 @@ class RetryAt:
 
 @dataclass(frozen=True, slots=True)
 class AskUser:
-    """Ask the user, who alone can resolve it."""
-
-    purpose: Purpose
+    """Ask the user, who alone can decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +244,8 @@ def max_outage_wait(kind: Kind, run_timeout: timedelta) -> timedelta:
 
 
 def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Verdict:
-    match failure.kind:
-        case FailureKind.SIGNED_OUT:
-            return AskUser(Purpose.RECONNECT)
-        case FailureKind.TOOL:
-            return AskUser(Purpose.FAILURE)
+    if failure.kind is FailureKind.TOOL:
+        return AskUser()
     limit = failure_limit(conversation)
     failures = count_failure(conversation, failure)
     if failures >= limit:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_item_id
+from backburner.core.ids import ConnectionId, ConversationId, ItemId, RunId, UserId, new_item_id
 from backburner.core.schedule import Gap
 
 #: Of a line of progress.
@@ -73,6 +73,8 @@ class Failure:
     permanent: bool = False
     #: How long the other side asked us to wait before the next attempt.
     retry_after: timedelta | None = None
+    #: The names of the connections that failed.
+    connections: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -122,13 +124,15 @@ class Item(NewItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWait:
-    """Why a run that is handed back waits for its model, if it does, and since when."""
+    """What a run that is handed back waits for, if it does, and since when: mostly its model."""
 
     failure: Failure | None = None
     #: The first trouble since its model last answered it.
     since: datetime | None = None
     #: It has met trouble though the model answered in between: as if it had waited since then.
     own_trouble_since: datetime | None = None
+    #: It waits for its owner to sign in to this connection.
+    connection: ConnectionId | None = None
 
 
 NO_WAIT = ModelWait()

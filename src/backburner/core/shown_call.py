@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 from backburner.core.commands import NETWORK_ARGUMENT, Join, LineStep, Redirection
 from backburner.core.signed_in import show_line
-from backburner.core.tool_policy import GrantMatch, ToolCall
+from backburner.core.tool_policy import GrantMatch, ToolCall, qualified_name
 from backburner.core.validation import canonical_json, escape_hidden
 
 #: Of one call; a longer one is shown by its beginning and its end.
@@ -24,7 +24,9 @@ def show_call(call: ToolCall) -> str:
     arguments = dict(call.arguments)
     command = arguments.pop("command", None)
     if call.tool.grant_match is not GrantMatch.COMMAND or not isinstance(command, str):
-        return f"{call.tool.name} {excerpt(escape_hidden(canonical_json(dict(call.arguments))))}"
+        # Of a tool of others it matters whose it is.
+        name = qualified_name(call.tool) if call.tool.connection else call.tool.name
+        return f"{name} {excerpt(escape_hidden(canonical_json(dict(call.arguments))))}"
     # Indented, so that no line of it can be taken for one of ours.
     lines = excerpt(escape_hidden(command)).replace("\n", "\n    ")
     network = " with network" if arguments.get(NETWORK_ARGUMENT) is True else ""

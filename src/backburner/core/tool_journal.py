@@ -11,10 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from backburner.core.commands import Cage
+from backburner.core.content.file import FileReference
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.prompt import quote_outside
 from backburner.core.question import FIRST_REMINDER, REPEAT, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
+from backburner.core.tool_policy import OWN_SERVER
 from backburner.core.transitions import Step, ask_owner
 from backburner.core.transitions.answers import HAPPENED, LEAVE
 from backburner.core.transitions.step import system_message
@@ -34,12 +36,16 @@ class JournalEntry:
     arguments: Mapping[str, Any]
     digest: str
     read_only: bool
+    #: It may be made again even if it may have been made.
+    repeatable: bool = False
     #: False if it is unknown whether the call took effect.
     done: bool
     result: str | None = None
     failed: bool = False
     #: What kept it from reaching anything outside its folder.
     cage: Cage | None = None
+    #: What its result names.
+    files: tuple[FileReference, ...] = ()
 
 
 def calls_in_doubt(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
@@ -83,7 +89,7 @@ def doubt_question(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Ques
         id=doubt_question_id(entry),
         purpose=Purpose.IN_DOUBT,
         type=QuestionType.CHOICE,
-        prompt=f"I was interrupted while calling {entry.tool}, and the call may or may not have"
+        prompt=f"I was interrupted while calling {_name(entry)}, and the call may or may not have"
         f" happened: {arguments}",
         options=(HAPPENED, REPEAT, LEAVE),
         run_id=entry.run_id,
@@ -118,9 +124,14 @@ def tell_about(step: Step, entries: Sequence[JournalEntry]) -> Step:
     """Tell about the calls in doubt of a run that was cancelled: nothing is to follow from them."""
     if not entries:
         return step
-    tools = ", ".join(entry.tool for entry in entries)
+    tools = ", ".join(map(_name, entries))
     text = f"It was stopped during a call of {tools}, which may or may not have happened."
     return replace(step, messages=(*step.messages, system_message(text)))
+
+
+def _name(entry: JournalEntry) -> str:
+    # Several connections may have a tool of this name.
+    return entry.tool if entry.server == OWN_SERVER else f"{entry.server}/{entry.tool}"
 
 
 def _describe(entry: JournalEntry) -> str:
@@ -128,7 +139,7 @@ def _describe(entry: JournalEntry) -> str:
 
 
 def _may_be_done(entry: JournalEntry) -> bool:
-    return not entry.done and not entry.read_only
+    return not entry.done and not (entry.read_only or entry.repeatable)
 
 
 def _is_receipt(entry: JournalEntry) -> bool:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from backburner.core.commands import NETWORK_ARGUMENT, Cage, LineStep, is_plain, lasting_words
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
-from backburner.core.ids import GrantId, derive_grant_id
+from backburner.core.ids import ConnectionId, GrantId, derive_grant_id
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.question import NO, YES, Question
 from backburner.core.signed_in import lasting_arguments, only_reads, refuse
@@ -31,6 +31,14 @@ WRITING_TOOL = "write_file"
 COMMAND_TOOL = "run_command"
 #: Offered to every background run: it only says what the run is doing.
 PROGRESS_TOOL = "report_progress"
+#: Offered with tools whose results may be cut: it only reads what results here name.
+RESULT_TOOL = "read_result"
+#: These find tools of connections by words, and call one by its name; the gate sees that one.
+FIND_TOOL, USE_TOOL = "find_tools", "use_tool"
+#: A list of tools does not have to name these.
+UNRESTRICTED_TOOLS = (PROGRESS_TOOL, RESULT_TOOL, FIND_TOOL)
+#: In a list of tools, all those of a connection: `name/*`.
+ANY_TOOL = "*"
 #: Discovery reads and proposes; it starts nothing.
 DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
 #: A single approval is meant for the run that follows it.
@@ -59,6 +67,12 @@ class Tool:
     definition: str
     #: Needs no approval: built in and without external effects, or known to be read-only.
     free: bool = False
+    #: A call may be made again even if it may have been made.
+    repeatable: bool = False
+    #: The id of its connection; None: it has none.
+    connection: ConnectionId | None = None
+    #: Its arguments become known to others: it is not free in a session that has read outside text.
+    discloses: bool = False
     grant_match: GrantMatch = GrantMatch.TOOL
     #: Free except for files that other programs obey, by `path`.
     guards_files: bool = False
@@ -123,13 +137,17 @@ def decide(
     *,
     allowed: tuple[str, ...] | None,
     in_doubt: bool,
+    outside_read: bool = False,
     now: datetime,
 ) -> Decision:
-    """Decide about one call. `allowed` names the tools this conversation is restricted to."""
+    """Decide about one call. `allowed` names the tools this conversation is restricted to.
+
+    `outside_read`: its session has read outside text, which may have suggested the call.
+    """
     tool = call.tool
     if allowed is not None and not is_tool_allowed(tool, allowed):
         names = ", ".join(allowed) or "none"
-        return Deny(f"{_qualified_name(tool)} is not one of the tools allowed here: {names}.")
+        return Deny(f"{qualified_name(tool)} is not one of the tools allowed here: {names}.")
     if in_doubt:
         return Deny(
             f"An earlier call of {tool.name} may or may not have happened, and the owner has been"
@@ -142,7 +160,7 @@ def decide(
         return Deny(str(error))
     if tool.grant_match is GrantMatch.PROGRAM and (reason := refuse(call.arguments)) is not None:
         return Deny(reason)
-    if _is_free(call):
+    if _is_free(call, outside_read=outside_read):
         return Allow()
     matching = [grant for grant in grants if _matches(grant, call, now)]
     if any(grant.call is None for grant in matching):
@@ -151,8 +169,10 @@ def decide(
 
 
 def is_tool_allowed(tool: Tool, allowed: tuple[str, ...] | None) -> bool:
-    name = _qualified_name(tool)
-    return allowed is None or name in (*allowed, PROGRESS_TOOL) or tool.belongs_to in allowed
+    if allowed is None or tool.belongs_to in allowed:
+        return True
+    name, of_server = qualified_name(tool), f"{tool.server}/{ANY_TOOL}"
+    return name in (*allowed, *UNRESTRICTED_TOOLS) or of_server in allowed
 
 
 def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:
@@ -160,7 +180,15 @@ def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:
 
     The restriction of discovery does not apply to what it proposes.
     """
-    return DISCOVERY_TOOLS if conversation.kind is Kind.DISCOVERY else conversation.tools
+    if conversation.kind is Kind.DISCOVERY:
+        return DISCOVERY_TOOLS
+    tools = conversation.tools
+    if tools is None or not conversation.connections:
+        return tools
+    # Of a connection that is named, all tools, unless some of them are named as well.
+    servers = {tool.partition("/")[0] for tool in tools if "/" in tool}
+    unnamed = (name for name in conversation.connections if name not in servers)
+    return (*tools, *(f"{name}/{ANY_TOOL}" for name in unnamed))
 
 
 def choose_cage(conversation: Conversation) -> Cage:
@@ -183,7 +211,8 @@ def line_to_read(call: ToolCall) -> str | None:
     """Return the command line of a call that has to be read before anybody is asked about it."""
     line = call.arguments.get("command")
     is_command = call.tool.grant_match is GrantMatch.COMMAND and isinstance(line, str)
-    return line if is_command and not is_plain(line) and not _is_free(call) else None
+    is_free = _is_free(call, outside_read=False)
+    return line if is_command and not is_plain(line) and not is_free else None
 
 
 def is_read_only(call: ToolCall) -> bool:
@@ -194,9 +223,13 @@ def is_read_only(call: ToolCall) -> bool:
 
 
 def call_digest(call: ToolCall) -> str:
-    """Hash server, tool, definition and exact arguments: any difference is another call."""
+    """Hash server, tool, definition and exact arguments: any difference is another call.
+
+    So is that of a later connection of the same name.
+    """
     tool = call.tool
-    text = canonical_json([tool.server, tool.name, tool.definition, dict(call.arguments)])
+    parts = [tool.server, tool.name, tool.definition, dict(call.arguments)]
+    text = canonical_json(parts if tool.connection is None else [*parts, tool.connection])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -264,14 +297,16 @@ def grant_ids(answer: Mapping[str, Any]) -> tuple[GrantId, ...]:
     return tuple(derive_grant_id(answer["question_id"], number) for number in range(len(calls)))
 
 
-def _qualified_name(tool: Tool) -> str:
+def qualified_name(tool: Tool) -> str:
     """Name a tool as restrictions do: built-in tools by name, others as `connection/name`."""
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
 
 
-def _is_free(call: ToolCall) -> bool:
+def _is_free(call: ToolCall, *, outside_read: bool) -> bool:
     tool, arguments = call.tool, call.arguments
     if tool.guards_files and is_obeyed(str(arguments.get("path"))):
+        return False
+    if tool.discloses and outside_read:
         return False
     return tool.free or find_cage(call) is not None
 

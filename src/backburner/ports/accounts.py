@@ -42,6 +42,7 @@ class NewCredential:
     uses: frozenset[Use] = frozenset()
     name: str = ""
     expires_at: datetime | None = None
+    connections: frozenset[str] = frozenset()
 
 
 class Accounts(Protocol):

@@ -1,12 +1,14 @@
 """Engines: turn requests, engine events, tools, and the gate that tool calls pass."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
+from backburner.core.connections.input_request import InputNeeded
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId
 from backburner.core.run import Item, RunKind, Turn
@@ -22,19 +24,49 @@ class JobWait:
 
 
 @dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes in a result: an image, a recording or a file."""
+
+    data: bytes
+    #: Such as `image/png`.
+    media_type: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A resource that a result points to."""
+
+    url: str
+    name: str = ""
+    description: str = ""
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """The result of a tool call, as the agent sees it."""
 
+    #: All text of the result; the journal keeps it.
     text: str
     failed: bool = False
+    #: It failed in the words of others: its text is outside text all the same.
+    outside: bool = False
     #: The agent has to end its turn now, without further output.
     stop: bool = False
     #: Inbox items whose content is in this result.
     served: tuple[ItemId, ...] = ()
     #: Jobs that the run has to be handed back for.
     wait: JobWait | None = None
+    #: What the server wants of the user before it completes the call.
+    input_needed: InputNeeded | None = None
     #: Calls to ask the user about, with what they are shown of each.
     asks: Sequence[tuple[ToolCall, str]] = ()
+    #: Content that is not text, in the order of the server.
+    blobs: tuple[Blob, ...] = ()
+    links: tuple[Link, ...] = ()
+    #: The result as JSON, if the tool has one.
+    structured: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +86,18 @@ class Offer:
     in_folder: bool = False
     #: Waits for something, so that agents call it again and again.
     waits: bool = False
+    #: The tool and arguments that a call of this one stands for, or why there are none.
+    resolve: "Callable[[Mapping[str, Any]], MeantCall | ToolResult] | None" = None
     #: Describes a call to the user who is asked about it.
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
     #: The preview may contain outside text, such as names and lines of files.
     preview_outside: bool = True
     #: Raises a `BackburnerError` for a call that no approval could help.
     check: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
+
+
+#: The call that another one stands for.
+MeantCall = tuple[Offer, Mapping[str, Any]]
 
 
 class Gate(Protocol):
@@ -87,6 +125,8 @@ class TurnRequest:
     schema: Mapping[str, Any] | None
     #: When the folder of the conversation was added; None: it has none.
     folder_added_at: datetime | None = None
+    #: The user's own key or token for the model, instead of the one in the settings.
+    own_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +164,38 @@ class Engine(Protocol):
         """
 
 
+class Connected(Protocol):
+    """The connections of one run. Sessions are opened when they are used."""
+
+    async def offers(self) -> Sequence[Offer]:
+        """List the tools that the owner has accepted."""
+
+    @property
+    def note(self) -> str:
+        """What the agent has to know about connections that it cannot use now; empty: nothing."""
+
+
+class NoConnections:
+    """Of a run that may use none."""
+
+    note = ""
+
+    async def offers(self) -> Sequence[Offer]:
+        return ()
+
+
+NO_CONNECTIONS = NoConnections()
+
+
 class Toolbox(Protocol):
+    def connect(
+        self, turn: Turn, conversation: Conversation, items: Sequence[Item]
+    ) -> AbstractAsyncContextManager[Connected]:
+        """Offer the connections that a conversation may use; leaving it closes all sessions.
+
+        `items` may answer what servers have asked in an earlier call.
+        """
+
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         """List the tools to offer to the agent in a run."""
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from backburner.core.accounts import ZoneSource
 from backburner.core.allowance import Amount, Cost
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import Conversation, Kind, Message, Status
 from backburner.core.ids import (
     CallId,
@@ -118,6 +119,7 @@ class ToolCallRow:
     grant_id: GrantId | None
     started_at: datetime
     ended_at: datetime | None
+    files: tuple[FileReference, ...] = ()
 
 
 class DeliveryState(StrEnum):

@@ -32,6 +32,8 @@ class Claim:
     zone: str | None = None
     #: False: the owner is known to have no memories.
     has_memories: bool = True
+    #: False: the owner is known to have no connections.
+    has_connections: bool = True
     #: False: the conversation is known to have no children.
     has_children: bool = True
     #: There is an outage of its profile; if the run succeeds, the outage is over.

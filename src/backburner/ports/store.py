@@ -11,8 +11,19 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.content.file import FileReference, StoredFile
 from backburner.core.conversation import Conversation, Message, WorkFolder
-from backburner.core.ids import CallId, ConversationId, GrantId, NoticeId, QuestionId, RunId, UserId
+from backburner.core.ids import (
+    CallId,
+    ConnectionId,
+    ConversationId,
+    GrantId,
+    MessageId,
+    NoticeId,
+    QuestionId,
+    RunId,
+    UserId,
+)
 from backburner.core.memory import Memory
 from backburner.core.question import Purpose, Question
 from backburner.core.routing import NO_EXIT, AfterDemo
@@ -33,8 +44,11 @@ from backburner.ports.accounts import (
     Users,
 )
 from backburner.ports.bus import EventKind, Events, Hint
-from backburner.ports.queries import Away, Browse, Discovery, Jobs, Replies, Tasks
+from backburner.ports.connections import ConnectionCalls, Connections
+from backburner.ports.oauth import StartedSignIns, TokenLeases
+from backburner.ports.queries import Away, Browse, Discovery, Jobs, PageKey, Replies, Tasks
 from backburner.ports.queue import Outages, Queue, Turns
+from backburner.ports.secrets import Secrets
 
 T = TypeVar("T")
 #: Longer than the server's own limit of a minute for a statement.
@@ -184,6 +198,11 @@ class Questions(Protocol):
     def open_allowances(self, user: UserId) -> frozenset[str]:
         """Return the allowances that open questions ask about."""
 
+    def open_with(
+        self, user: UserId, purpose: Purpose
+    ) -> Sequence[tuple[ConversationId, Question]]:
+        """Read the open questions of a purpose, oldest first."""
+
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
     def keep_answerer(self, user: UserId, question_id: QuestionId, credential: str) -> None: ...
     def snooze(self, user: UserId, question: Question) -> None: ...
@@ -209,6 +228,9 @@ class Runs(Protocol):
         self, user: UserId, conversation_id: ConversationId, *, at: datetime
     ) -> None:
         """Resume runs at this time that were handed back without a time."""
+
+    def waiting_for_sign_in(self, user: UserId) -> Sequence[tuple[ConnectionId, Run]]:
+        """List runs that wait for a sign-in to a connection, each with its connection."""
 
 
 class Sessions(Protocol):
@@ -245,7 +267,17 @@ class ToolCalls(Protocol):
         """Record a call before it is made, and consume its grant."""
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
-    def end(self, turn: Turn, call_id: CallId, result: str, *, failed: bool) -> None: ...
+    def end(
+        self,
+        turn: Turn,
+        call_id: CallId,
+        result: str,
+        *,
+        failed: bool,
+        files: Sequence[FileReference] = (),
+    ) -> None:
+        """Store the result of a call, which uses these files from now on."""
+
     def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
         """Mark unfinished calls as unknown, and return the calls in doubt.
 
@@ -258,12 +290,54 @@ class ToolCalls(Protocol):
     def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]: ...
 
 
+class Files(Protocol):
+    """Files by the digest of their bytes. They are deleted with the last of their uses."""
+
+    def begin(self, user: UserId, file: StoredFile) -> bool:
+        """Add a file, whose pieces are to be written next; False: it is stored already.
+
+        It is deleted after a while unless something uses it.
+        """
+
+    def write(self, user: UserId, digest: str, piece: int, data: bytes) -> None: ...
+    def use(
+        self,
+        user: UserId,
+        digest: str,
+        *,
+        conversation_id: ConversationId,
+        used_by: CallId | MessageId,
+        run_id: RunId | None = None,
+    ) -> None:
+        """Name a file, in the transaction that stores what names it.
+
+        Raises `NotFound`, or `Conflict` if pieces of it are missing.
+        """
+
+    def load(self, user: UserId, digest: str) -> StoredFile: ...
+    def piece(self, user: UserId, digest: str, piece: int) -> bytes: ...
+    def find(self, user: UserId, beginning: str, conversation_id: ConversationId) -> StoredFile:
+        """Find a file that a conversation uses, its parent, or one of its children."""
+
+    def page(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[StoredFile]: ...
+    def total_size(self, user: UserId) -> int: ...
+    def remove(self, user: UserId, digest: str) -> None: ...
+    def remove_all(self, user: UserId) -> None: ...
+    def sweep(self, *, before: datetime, user: UserId | None = None) -> bool:
+        """Delete some bytes of deleted files, and of those that nothing used since `before`.
+
+        False: none are left. None: of all users.
+        """
+
+
 class Grants(Protocol):
     def valid(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
     def give(
         self, user: UserId, conversation_id: ConversationId, given: Iterable[Grant]
     ) -> None: ...
     def revoke(self, user: UserId, grant_id: GrantId) -> None: ...
+    def end_of_server(self, user: UserId, server: str) -> None:
+        """End all grants for the tools of a connection, in every conversation."""
 
 
 class Spending(Protocol):
@@ -327,6 +401,10 @@ class Tx(Protocol):
     @property
     def browse(self) -> Browse: ...
     @property
+    def connection_calls(self) -> ConnectionCalls: ...
+    @property
+    def connections(self) -> Connections: ...
+    @property
     def conversations(self) -> Conversations: ...
     @property
     def credentials(self) -> Credentials: ...
@@ -336,6 +414,8 @@ class Tx(Protocol):
     def discovery(self) -> Discovery: ...
     @property
     def events(self) -> Events: ...
+    @property
+    def files(self) -> Files: ...
     @property
     def folders(self) -> Folders: ...
     @property
@@ -367,15 +447,21 @@ class Tx(Protocol):
     @property
     def runs(self) -> Runs: ...
     @property
+    def secrets(self) -> Secrets: ...
+    @property
     def sessions(self) -> Sessions: ...
     @property
     def spending(self) -> Spending: ...
+    @property
+    def started_sign_ins(self) -> StartedSignIns: ...
     @property
     def stored_responses(self) -> StoredResponses: ...
     @property
     def summaries(self) -> Summaries: ...
     @property
     def tasks(self) -> Tasks: ...
+    @property
+    def token_leases(self) -> TokenLeases: ...
     @property
     def tool_calls(self) -> ToolCalls: ...
     @property

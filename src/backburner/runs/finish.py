@@ -6,10 +6,14 @@ from datetime import datetime, timedelta
 
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
+from backburner.actions.waits import inputs, reconnection
 from backburner.actions.work.jobs import result_items
 from backburner.core import notice, retry, tool_journal, tool_policy, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
+from backburner.core.connections.input_question import input_question
+from backburner.core.connections.sign_in import server_of
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
+from backburner.core.errors import VaultLocked
 from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.outcome import Complete, summarize
@@ -27,6 +31,7 @@ from backburner.core.run import (
 )
 from backburner.core.schedule import After
 from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Tool
 from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
@@ -77,7 +82,7 @@ class _Ending:
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
         awaited = self._lock_awaited(tx)
-        if self.reason is StopReason.SPENT:
+        if self.reason in (StopReason.SPENT, StopReason.SIGNED_OUT):
             # Lock order: the user before the conversation.
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
@@ -161,6 +166,14 @@ class _Ending:
                 question = self.gate.question(now=tx.now)
                 step = transitions.ask_owner(conversation, question)
                 self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
+            case StopReason.IN_DOUBT:
+                # The same run goes on with the answer, so that its journal stays.
+                step = Step(conversation=conversation, messages=self._partial_reply())
+                self._hand_back(tx, step, until=None)
+            case StopReason.INPUT_NEEDED:
+                self._ask_for_input(tx, conversation)
+            case StopReason.SIGNED_OUT:
+                self._wait_for_sign_in(tx, conversation)
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
@@ -182,6 +195,10 @@ class _Ending:
                 self._failed(tx, conversation, failure)
 
     def _done(self, tx: Tx, conversation: Conversation) -> None:
+        if (failure := self._connection_failure()) is not None:
+            # The agent did without, but what it needed is not for it to say.
+            self._failed(tx, conversation, failure)
+            return
         run, result = self._run(conversation), self.result
         ending = RunEnding(
             status=RunStatus.SUCCESS,
@@ -201,7 +218,7 @@ class _Ending:
     def _show_proposals(self, tx: Tx, step: Step) -> Step:
         """End a reply that has made proposals with our own words, which show them."""
         turn = self.claim.turn
-        if not self.gate.has_calls and not self.claim.resumed:
+        if not self.gate.has_changes and not self.claim.resumed:
             return step
         around = tx.questions.open_around(turn.user_id, turn.conversation_id)
         opened = [question for _, question in around]
@@ -213,12 +230,64 @@ class _Ending:
         return replace(step, messages=(*step.messages, *shown))
 
     def _failed(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
+        if failure.kind is FailureKind.INCOMPLETE:
+            failure = self._connection_failure() or failure
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
+        run, outcome = self._run(conversation), self.result.outcome
         if self.claim.turn.kind is RunKind.REPLY:
             step = transitions.fail_reply(conversation, failure)
+        elif outcome is not None:
+            step = transitions.fail_after(conversation, run, outcome, failure, now=tx.now)
         else:
-            step = transitions.fail(conversation, self._run(conversation), failure, now=tx.now)
+            step = transitions.fail(conversation, run, failure, now=tx.now)
         self._commit(tx, step, ending)
+
+    def _connection_failure(self) -> Failure | None:
+        """Return what failed for good, if nobody watched the run: a reply says so itself."""
+        is_work = self.claim.turn.kind is RunKind.BACKGROUND
+        return self.gate.troubles.failure if is_work else None
+
+    def _ask_for_input(self, tx: Tx, conversation: Conversation) -> None:
+        """Hand the run back until its owner has answered what servers ask of them."""
+        turn, step = self.claim.turn, Step(conversation=conversation)
+        for call_id, (call, needed) in self.gate.inputs.items():
+            connection = tx.connections.find(turn.user_id, call.tool.server)
+            if connection is None or connection.id != call.tool.connection:
+                # Its owner has removed it meanwhile.
+                continue
+            question = input_question(
+                needed,
+                call,
+                call_id,
+                server=f"{connection.title} ({server_of(connection)})",
+                run_id=turn.run_id,
+                kind=turn.kind,
+                now=tx.now,
+            )
+            try:
+                inputs.keep_state(tx, self.deps, question.id, needed, connection)
+            except VaultLocked as error:
+                self._failed(tx, conversation, Failure(FailureKind.TOOL, str(error)))
+                return
+            step = step.then(transitions.ask_owner(step.conversation, question))
+        self._hand_back(tx, step, until=None if step.asked else tx.now)
+
+    def _wait_for_sign_in(self, tx: Tx, conversation: Conversation) -> None:
+        """Hand the run back until its owner has signed in to the connections that it used."""
+        turn, step = self.claim.turn, Step(conversation=conversation)
+        step = replace(step, messages=self._partial_reply())
+        waits_for: Tool | None = None
+        for tool in self.gate.troubles.signed_out.values():
+            if tool.connection is not None and waits_for is None:
+                waiting = reconnection.wait(tx, step.conversation, turn, tool.connection)
+                if waiting is not None:
+                    step, waits_for = step.then(waiting), tool
+        if waits_for is None:
+            self._hand_back(tx, step, until=tx.now)
+            return
+        failure = Failure(FailureKind.SIGNED_OUT, f"{waits_for.server} needs a new sign-in.")
+        wait = ModelWait(failure=failure, connection=waits_for.connection)
+        self._hand_back(tx, step, until=None, wait=wait)
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""
@@ -345,8 +414,9 @@ class _Ending:
     ) -> None:
         step = self._ask_for_list(tx, self._ask_in_doubt(tx, step))
         step = self._with_note(tx, _mark_messages(step))
-        # It waits for its user then.
-        wait = NO_WAIT if step.asked else wait
+        if step.asked and wait.connection is None:
+            # It waits for its user then.
+            wait = NO_WAIT
         served = self._served() if serves else []
         tx.turns.hand_back(self.claim.turn, step, until=until, served=served, wait=wait)
         self.outcome = "handed back"
@@ -376,7 +446,7 @@ class _Ending:
 
     def _take_in_doubt(self, tx: Tx) -> Sequence[JournalEntry]:
         # The gate knows only the calls since this claim; a run that resumed may have earlier ones.
-        if not self.gate.has_calls and not self.claim.resumed:
+        if not self.gate.unfinished and not self.claim.resumed:
             return ()
         return tx.tool_calls.take_in_doubt(self.claim.turn)
 

@@ -32,6 +32,11 @@ class ModelTrouble:
         """Begin, prolong or end the outage of the model."""
         claim, result = self.claim, self.result
         profile = result.escalated_from or result.profile
+        if profile in result.own_keys:
+            # With a key of their own, nothing was learned that counts for others.
+            if claim.is_probe:
+                tx.outages.end_probe(profile)
+            return
         if (trouble := self.find()) is not None:
             probed = claim.is_probe or self.is_for_person()
             tx.outages.note(profile, trouble, probed=probed)

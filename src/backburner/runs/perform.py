@@ -8,7 +8,7 @@ turn.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -17,9 +17,11 @@ import structlog
 
 from backburner.actions import discovery
 from backburner.actions.deps import Deps
+from backburner.actions.models import own_keys
 from backburner.actions.work import jobs
 from backburner.core import prompt, retry, routing, tool_journal, transitions
 from backburner.core.allowance import Usage
+from backburner.core.connections import access
 from backburner.core.conversation import Kind
 from backburner.core.errors import (
     BadOutcome,
@@ -28,6 +30,7 @@ from backburner.core.errors import (
     ModelAccessDenied,
     ModelUnavailable,
     SessionGone,
+    VaultLocked,
 )
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
@@ -39,7 +42,9 @@ from backburner.core.work.facts import describe_facts
 from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
 from backburner.ports import (
+    NO_CONNECTIONS,
     Claim,
+    Connected,
     Offer,
     SessionEntries,
     TextDelta,
@@ -49,6 +54,11 @@ from backburner.ports import (
 )
 from backburner.runs import finish
 from backburner.runs.budget import Budget
+from backburner.runs.connection_troubles import (
+    ConnectionTroubles,
+    find_left_out,
+    find_receipts,
+)
 from backburner.runs.prepare import SESSION_LOST, PreparedRun
 from backburner.runs.project import NO_PROJECT, Project, describe_project
 from backburner.runs.retrying_store import with_retries
@@ -60,6 +70,10 @@ from backburner.runs.tool_gate import Gate
 NO_OUTCOME = (
     "The model {!r} did not end its work in the required form, twice in a row. It may be too small"
     " for background work: try another."
+)
+OWN_KEY_REFUSED = (
+    "Your own key for {0} was refused: {1} Enter another with `backburner models key {0}`, or"
+    " remove it with --remove."
 )
 NO_MODEL_HINT = "Run `backburner setup`, or name another profile in the settings."
 #: How often a tool call in progress is checked, once the run is asked to stop.
@@ -80,6 +94,7 @@ class RunAttempt:
     gate: Gate
     result: RunResult
     drafts: DraftWriter
+    connected: Connected = NO_CONNECTIONS
     tools: Sequence[Offer] = ()
     #: The inbox items that the prompt is about.
     shown: Sequence[Item] = ()
@@ -89,6 +104,8 @@ class RunAttempt:
     surroundings: str = ""
     session_id: str | None = None
     session_entries: list[str] = field(default_factory=list)
+    #: The user's own key for the model, if it was used.
+    own_key: str = field(default="", repr=False)
 
 
 async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopRequests) -> str:
@@ -104,12 +121,14 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         deps.store,
         turn,
         stop,
-        [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
+        find_receipts(prepared.past_calls, turn, [*prepared.served, *prepared.items]),
         Budget(deps, turn, prepared.root, probes=profile if claim.in_outage else None),
         can_be_injected=deps.can_be_injected(profile),
         lists_calls=turn.kind is RunKind.BACKGROUND and transitions.is_test_run(claim.conversation),
         check_folder=lambda: deps.toolbox.check_folder(claim.conversation),
         read_line=deps.read_line,
+        troubles=ConnectionTroubles(left_out=find_left_out([*prepared.served, *prepared.items])),
+        files=deps.limits.files,
         over=prepared.over,
     )
     drafts = DraftWriter(deps, turn)
@@ -121,7 +140,8 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         elif prepared.must_wait:
             stop.request(StopReason.BUDGET_RESERVED)
         else:
-            await _supervise(attempt, prepared)
+            async with _connect(attempt) as attempt.connected:
+                await _supervise(attempt, prepared)
         ending = await finish.commit(deps, claim, stop, gate, result)
     except Fenced:
         log.warning("run.fenced")
@@ -138,6 +158,14 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         return ending
     finally:
         await drafts.close()
+
+
+def _connect(attempt: RunAttempt) -> AbstractAsyncContextManager[Connected]:
+    """Offer the connections of a run; those who have none pay nothing for them."""
+    claim = attempt.claim
+    if not claim.has_connections or not access.has_any(claim.conversation):
+        return nullcontext(NO_CONNECTIONS)
+    return attempt.deps.toolbox.connect(claim.turn, claim.conversation, attempt.result.all_items)
 
 
 def _begin_result(prepared: PreparedRun) -> RunResult:
@@ -243,15 +271,10 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
         if result.is_done:
             await _summarize(attempt)
     except EngineFailed as error:
-        result.failure = Failure(
-            _failure_kind(error),
-            str(error),
-            permanent=error.permanent,
-            retry_after=error.retry_after,
-        )
+        result.failure = _explain_failure(attempt, error)
     if result.failure is None or attempt.stop.reason is not None:
         return
-    if _is_in_outage(result):
+    if _is_in_outage(result) or result.profile in result.own_keys:
         # It waits: nobody pays for another model because of that.
         return
     escalated = escalated or prepared.is_for_one_run
@@ -277,6 +300,17 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
         result.failure, result.profile, result.escalated_from = first, profile, None
 
 
+def _explain_failure(attempt: RunAttempt, error: EngineFailed) -> Failure:
+    result, kind, message = attempt.result, _failure_kind(error), str(error)
+    if kind is FailureKind.ACCESS_DENIED and result.profile in result.own_keys:
+        # Only its owner can mend it, and is told like of any failure: it is no outage for others.
+        kind, message = FailureKind.MODEL, OWN_KEY_REFUSED.format(result.profile, error.message)
+    if attempt.own_key:
+        # Servers quote part of a request, or all of it.
+        message = message.replace(attempt.own_key, "…")
+    return Failure(kind, message, permanent=error.permanent, retry_after=error.retry_after)
+
+
 def _is_in_outage(result: RunResult) -> bool:
     return result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS
 
@@ -294,7 +328,10 @@ def _failure_kind(error: EngineFailed) -> FailureKind:
 async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | None:
     """Do the agent's turn, in its session if that still exists; None: it was asked to stop."""
     conversation = prepared.conversation
-    attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, conversation)
+    attempt.tools = [
+        *await attempt.deps.toolbox.offers(attempt.claim.turn, conversation),
+        *await attempt.connected.offers(),
+    ]
     attempt.project = await describe_project(attempt.deps, conversation)
     if conversation.kind is Kind.DISCOVERY:
         attempt.surroundings = await _look_around(attempt.deps, prepared)
@@ -376,11 +413,10 @@ async def _summarize(attempt: RunAttempt) -> None:
         lambda tx: tx.messages.recent(turn.user_id, turn.conversation_id, limit=_MESSAGES_SEARCHED)
     )
     offered = summary.offer_messages(messages)
-    request = replace(
-        _request(attempt, summary.request_summary(offered)), schema=summary.SUMMARY_SCHEMA
-    )
+    asked = _request(attempt, summary.request_summary(offered))
     ended: TurnEnded | None = None
     try:
+        request = await _with_own_key(attempt, replace(asked, schema=summary.SUMMARY_SCHEMA))
         async with aclosing(deps.engines[result.profile].run(request, _Mute(attempt.gate))) as said:
             async for event in said:
                 if isinstance(event, TurnEnded):
@@ -413,7 +449,8 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
     engine = attempt.deps.engines.get(result.profile)
     if engine is None:
         raise EngineFailed("No model is set up for this.", hint=NO_MODEL_HINT, permanent=True)
-    async with aclosing(engine.run(_request(attempt, text), attempt.gate)) as events:
+    request = await _with_own_key(attempt, _request(attempt, text))
+    async with aclosing(engine.run(request, attempt.gate)) as events:
         async for event in events:
             match event:
                 case TextDelta(text):
@@ -432,6 +469,25 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                 case TurnEnded():
                     return event if attempt.stop.reason is None else None
     return None
+
+
+async def _with_own_key(attempt: RunAttempt, request: TurnRequest) -> TurnRequest:
+    """Use the user's own key for the model, if there is one."""
+    profile, user = attempt.result.profile, attempt.claim.turn.user_id
+    try:
+        key = await own_keys.find_key(attempt.deps, user, profile)
+    except VaultLocked as error:
+        # Not with another key: nobody else pays for this.
+        raise EngineFailed(
+            f"Your own key for {profile} cannot be opened. {error.message}", hint=error.hint
+        ) from None
+    if key is None:
+        return request
+    attempt.own_key = key
+    attempt.result.own_keys.add(profile)
+    # Its answers say nothing about the key in the settings.
+    attempt.gate.budget = replace(attempt.gate.budget, probes=None)
+    return replace(request, own_key=key)
 
 
 def _request(attempt: RunAttempt, text: str) -> TurnRequest:
@@ -510,6 +566,7 @@ def _prepend(attempt: RunAttempt, prepared: PreparedRun, text: str) -> str:
     text = prompt.prepend_work(work, text)
     interrupted = tool_journal.describe_interrupted_calls(prepared.past_calls)
     text = prompt.prepend_interrupted_calls(interrupted, text)
+    text = prompt.prepend_connections(attempt.connected.note, text)
     return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)
 
 

@@ -12,6 +12,7 @@ from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session, Use
 from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory, topic_words
+from backburner.core.question import Purpose
 from backburner.core.run import Item, ItemKind, Run, RunKind, RunStatus, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.work import facts
@@ -123,7 +124,7 @@ def _prepare(
         session, session_note = _choose_session(tx, deps, claim, summary, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
     recent = prompt.without_outside(recent, conversation.fresh_at)
-    attempts = _earlier_attempts(tx, claim)
+    attempts = _earlier_attempts(tx, claim, items)
     repeated = [
         item for run in attempts for item in tx.inbox.served_by(user, conversation_id, run.id)
     ]
@@ -264,11 +265,15 @@ def _is_interrupted(tx: Tx, claim: Claim) -> bool:
     return steps.has_run(tx, conversation, RunKind.BACKGROUND, RunStatus.QUEUED)
 
 
-def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
+def _earlier_attempts(tx: Tx, claim: Claim, items: Sequence[Item]) -> Sequence[Run]:
     """Find the runs of the same kind that failed since the last one that did not, oldest first."""
     turn, failed = claim.turn, list[Run]()
     troubles = claim.conversation.failures + claim.conversation.crashes
-    if turn.kind is RunKind.BACKGROUND and not troubles:
+    is_retry = any(
+        item.kind is ItemKind.ANSWER and item.content.get("purpose") == Purpose.FAILURE
+        for item in items
+    )
+    if turn.kind is RunKind.BACKGROUND and not (troubles or is_retry):
         return ()
     for other in tx.runs.history(turn.user_id, turn.conversation_id, limit=_MAX_RUNS_SEARCHED):
         stands_for_none = other.status is RunStatus.SKIPPED

@@ -29,6 +29,8 @@ class RunResult:
     is_done: bool = False
     #: The profile in use, and the one that failed before.
     profile: str = ""
+    #: Profiles that it used with a key of the user's own.
+    own_keys: set[str] = field(default_factory=set)
     #: Messages asked for the profile: the conversation keeps its own, and its session.
     is_for_one_run: bool = False
     escalated_from: str | None = None

@@ -14,6 +14,9 @@ class StopReason(StrEnum):
     SPENT = "spent"  #: An allowance is used up.
     BUDGET_RESERVED = "budget reserved"  #: Other runs reserve the rest: try later.
     APPROVAL = "approval"  #: A tool call needs the owner's consent.
+    IN_DOUBT = "in doubt"  #: Nobody knows whether a call on a connection was made.
+    INPUT_NEEDED = "input needed"  #: A server asks the user something during a call.
+    SIGNED_OUT = "signed out"  #: A connection needs its owner to sign in again.
     WAITING_FOR_JOBS = "waiting for jobs"  #: Nothing is held meanwhile.
     USER_WAITING = "user waiting"  #: A user waits for a reply, and this run is in the way.
     SHUTDOWN = "shutdown"  #: The process stops now.

@@ -13,24 +13,26 @@ from typing import Any
 
 import structlog
 
+from backburner.actions.connections.sessions import describe_error
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
 from backburner.core.commands import LineStep
+from backburner.core.connections.input_request import InputNeeded
+from backburner.core.content.file import DEFAULT_LIMITS, FileLimits
 from backburner.core.conversation import Conversation
-from backburner.core.errors import BackburnerError, Conflict, Fenced
+from backburner.core.errors import BackburnerError, Conflict, ConnectionFailed, Fenced
 from backburner.core.ids import CallId, ConversationId, ItemId, derive_question_id, new_call_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.shown_call import show_call
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
-from backburner.core.validation import replace_invalid_characters
+from backburner.core.tool_policy import Allow, Ask, Deny, Tool, ToolCall
 from backburner.core.work import task_test_run
 from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
 from backburner.runs.budget import Budget
+from backburner.runs.connection_troubles import ConnectionTroubles, check_offered
 from backburner.runs.stopping import StopReason, StopRequests
-
-MAX_RESULT_CHARS = 100_000
+from backburner.runs.tool_results import KeptResult, ToolResults
 
 RUN_IS_ENDING = ToolResult("The run ends here.", failed=True, stop=True)
 APPROVAL_NEEDED = ToolResult(
@@ -54,6 +56,13 @@ class _Admitted:
     id: CallId
 
 
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """The journal has the result of a call."""
+
+    entry: JournalEntry
+
+
 @dataclass(slots=True)
 class Gate:
     """The gate of one run."""
@@ -72,6 +81,10 @@ class Gate:
     check_folder: Callable[[], Awaitable[None]] = no_folder
     #: Splits a command line into its steps.
     read_line: Callable[[str], tuple[LineStep, ...]] | None = None
+    files: FileLimits = DEFAULT_LIMITS
+    #: What servers ask of the user, with the calls that go on after the answers.
+    inputs: dict[CallId, tuple[ToolCall, InputNeeded]] = field(default_factory=dict)
+    troubles: ConnectionTroubles = field(default_factory=ConnectionTroubles)
     #: Calls that need approval, in the order in which the agent tried them.
     unapproved: list[ToolCall] = field(default_factory=list)
     #: Jobs that the run waits for, and inbox items whose content the agent has read already.
@@ -80,8 +93,10 @@ class Gate:
     #: An allowance that is used up.
     over: Allowance | None = None
     tokens: int = 0
-    #: The journal may have calls that passed this gate.
-    has_calls: bool = False
+    #: Calls that the journal may have without a result.
+    unfinished: set[CallId] = field(default_factory=set)
+    #: A call that changes something may have been made.
+    has_changes: bool = False
     _in_flight: int = 0
     #: The last call and its result, and how often it was made in a row.
     _last: tuple[str, str] = ("", "")
@@ -96,6 +111,10 @@ class Gate:
     _puts_files_back: bool = False
     #: Calls of this run that were answered from the journal, by the earlier call.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
+    _results: ToolResults = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._results = ToolResults(self.store, self.turn, self.files)
 
     @property
     def in_call(self) -> bool:
@@ -103,12 +122,17 @@ class Gate:
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         """Make a call if it is admitted, else return the reason."""
+        if offer.resolve is not None:
+            meant = offer.resolve(arguments)
+            if isinstance(meant, ToolResult):
+                return meant
+            offer, arguments = meant
         if (refused := await self._check(offer, arguments)) is not None:
             return refused
         call = await self._read(ToolCall(offer.tool, arguments))
         call_id, tried = new_call_id(), list[Tx]()
 
-        def admit(tx: Tx) -> _Admitted | ToolResult | StopReason:
+        def admit(tx: Tx) -> _Admitted | _Answered | ToolResult | StopReason:
             # An earlier try may have been committed, and only its response lost.
             if tried and tx.tool_calls.has_begun(self.turn, call_id):
                 return _Admitted(call_id)
@@ -120,20 +144,30 @@ class Gate:
         except Fenced:
             self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
-        match admitted:
-            case _Admitted():
-                result = await self._make(offer, arguments, admitted)
-            case StopReason():
-                self.stop.request(admitted)
-                result = RUN_IS_ENDING
-            case ToolResult():
-                result = admitted
-                if call in self.unapproved:
-                    await self._preview(offer, call)
+        result = await self._follow(admitted, offer, call)
         if self._is_repeating(offer, call, result.text):
             self.stop.request(StopReason.REPEATING)
             return replace(result, stop=True)
         return result
+
+    async def _follow(
+        self,
+        admitted: _Admitted | _Answered | ToolResult | StopReason,
+        offer: Offer,
+        call: ToolCall,
+    ) -> ToolResult:
+        match admitted:
+            case _Admitted():
+                return await self._make(offer, call, admitted)
+            case _Answered(entry):
+                return await self._results.recall(entry)
+            case StopReason():
+                self.stop.request(admitted)
+                return RUN_IS_ENDING
+            case ToolResult():
+                if call in self.unapproved:
+                    await self._preview(offer, call)
+                return admitted
 
     async def _read(self, call: ToolCall) -> ToolCall:
         line = tool_policy.line_to_read(call)
@@ -152,7 +186,7 @@ class Gate:
                 await offer.check(arguments)
         except BackburnerError as error:
             return ToolResult(str(error), failed=True)
-        return None
+        return self.troubles.refuse(offer.tool)
 
     def _is_repeating(self, offer: Offer, call: ToolCall, result: str) -> bool:
         made = (tool_policy.call_digest(call), result)
@@ -175,16 +209,29 @@ class Gate:
             self.stop.request(StopReason.SPENT)
         return self.stop.reason in (None, StopReason.APPROVAL)
 
-    async def _make(
-        self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted
-    ) -> ToolResult:
+    async def _make(self, offer: Offer, call: ToolCall, admitted: _Admitted) -> ToolResult:
+        error = ""
         self._in_flight += 1
         try:
-            result = await _run(offer, arguments)
-            text = replace_invalid_characters(result.text[:MAX_RESULT_CHARS])
+            try:
+                result = await _run(offer, call.arguments)
+            except ConnectionFailed as failed:
+                result, reason = self.troubles.note(offer.tool, failed)
+                if reason is not None:
+                    self.stop.request(reason)
+                if reason is StopReason.IN_DOUBT:
+                    # Its entry in the journal stays without a result, as after a crash.
+                    return result
+                error = describe_error(failed)
+            if result.input_needed is not None:
+                self.inputs[admitted.id] = (call, result.input_needed)
+                self.stop.request(StopReason.INPUT_NEEDED)
+            kept = await self._results.keep(admitted.id, offer.tool.name, result)
+            text = kept.result.text
             await self.store.transact(
-                lambda tx: tx.tool_calls.end(self.turn, admitted.id, text, failed=result.failed)
+                lambda tx: self._end(tx, offer.tool, admitted.id, kept, error=error)
             )
+            self.unfinished.discard(admitted.id)
         except Fenced:
             self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
@@ -199,7 +246,22 @@ class Gate:
         if result.wait is not None:
             self.waiting.append(result.wait)
             self.stop.request(StopReason.WAITING_FOR_JOBS)
-        return ToolResult(text, failed=result.failed, stop=self.stop.reason is not None)
+        return replace(
+            kept.result,
+            text=text,
+            stop=self.stop.reason is not None,
+            served=(),
+            wait=None,
+            asks=(),
+        )
+
+    def _end(self, tx: Tx, tool: Tool, call_id: CallId, kept: KeptResult, *, error: str) -> None:
+        """Record the result of a call, and the use of its connection with what went wrong."""
+        result, user = kept.result, self.turn.user_id
+        tx.tool_calls.end(self.turn, call_id, result.text, failed=result.failed, files=kept.files)
+        if tool.connection is not None:
+            tx.connection_calls.record(user, call_id)
+            tx.connections.note_use(user, tool.connection, at=tx.now, error=error)
 
     def _ask_about_changes(self, asks: Sequence[tuple[ToolCall, str]]) -> None:
         for call, preview in asks:
@@ -208,7 +270,7 @@ class Gate:
 
     def _admit(
         self, tx: Tx, offer: Offer, call: ToolCall, call_id: CallId
-    ) -> _Admitted | ToolResult | StopReason:
+    ) -> _Admitted | _Answered | ToolResult | StopReason:
         """Admit a call, or return its result or why the run has to stop."""
         conversation = tx.turns.hold(self.turn)
         if tx.turns.is_cancelled(self.turn):
@@ -219,16 +281,19 @@ class Gate:
             _grants(tx, conversation),
             allowed=tool_policy.allowed_tools(conversation),
             in_doubt=_is_in_doubt(conversation, call),
+            outside_read=conversation.outside_read,
             now=tx.now,
         )
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
+        if (refused := check_offered(tx, conversation, call.tool)) is not None:
+            return refused
         used = {earlier for earlier, by in self._answered.items() if by != call_id}
         digest = tool_policy.call_digest(call)
         receipt = tool_journal.find_receipt(digest, self.past_calls, used=used)
         if receipt is not None:
             self._answered[receipt.id] = call_id
-            return ToolResult(receipt.result or "")
+            return _Answered(receipt)
         match decision:
             case Ask():
                 return self._refuse(tx, conversation, call)
@@ -236,12 +301,13 @@ class Gate:
                 if self.unapproved and not self.lists_calls:
                     # Another call of the same message needs approval: the run is about to end.
                     return RUN_IS_ENDING
+                read_only = offer.read_only or tool_policy.is_read_only(call)
                 # Before: the response of the transaction may be lost.
-                self.has_calls = True
+                self.unfinished.add(call_id)
+                self.has_changes |= not read_only
                 with suppress(Conflict):
                     if offer.outside and self.can_be_injected and not conversation.outside_read:
                         tx.turns.mark_outside_text(self.turn)
-                    read_only = offer.read_only or tool_policy.is_read_only(call)
                     tx.tool_calls.begin(self.turn, call_id, call, read_only=read_only, uses=uses)
                     return _Admitted(call_id)
                 return self._refuse(tx, conversation, call)
@@ -267,7 +333,12 @@ class Gate:
             for bound in question.binds_to["calls"]
         }
         may_task = tool_policy.decide(
-            call, _task_grants(tx, conversation), allowed=None, in_doubt=False, now=tx.now
+            call,
+            _task_grants(tx, conversation),
+            allowed=None,
+            in_doubt=False,
+            outside_read=conversation.outside_read,
+            now=tx.now,
         )
         if isinstance(may_task, Ask) and digest not in asked | self._listed:
             self._listed.add(digest)
@@ -320,6 +391,8 @@ class Gate:
 async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
     try:
         return await offer.run(arguments)
+    except ConnectionFailed:
+        raise
     except Exception as error:  # noqa: BLE001 (any error of a tool is reported to the agent)
         _log.warning("tool.failed", tool=offer.tool.name, error=repr(error))
         return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)

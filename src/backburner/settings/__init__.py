@@ -1,6 +1,7 @@
 """Every setting, its sources, and its validation."""
 
 from backburner.settings.loading import load
+from backburner.settings.master_keys import MASTER_KEYS, take_master_keys
 from backburner.settings.prices import PriceList
 from backburner.settings.profiles import (
     CLAUDE_ADDRESS,
@@ -23,6 +24,7 @@ __all__ = [
     "CLAUDE_MODEL",
     "DEFAULT_SEATS",
     "LOCAL_SEATS",
+    "MASTER_KEYS",
     "MODELS_FILE",
     "PriceList",
     "Profile",
@@ -37,6 +39,7 @@ __all__ = [
     "read_profiles",
     "replace_profile",
     "secret_names",
+    "take_master_keys",
     "takes",
     "write_models_file",
 ]

@@ -16,6 +16,7 @@ from backburner.data_folder import (
     suggest,
     variable,
 )
+from backburner.settings.master_keys import take_master_keys
 from backburner.settings.profiles import BadProfile
 from backburner.settings.settings import Settings, secret_names, takes
 from backburner.settings.sources import (
@@ -29,6 +30,7 @@ from backburner.settings.sources import (
 def load(**options: Any) -> Settings:
     """Read all sources; `options` are those of a command, None where not given."""
     options = _without_none(options)
+    take_master_keys()
     _refuse_unknown_variables()
     try:
         return Settings(**options)
@@ -57,7 +59,8 @@ def _explain(invalid: ValidationError, options: Mapping[str, Any]) -> BadSetting
     """Describe the first invalid value: its source, the value, and what is valid."""
     error = invalid.errors()[0]
     name = str(error["loc"][0])
-    is_secret = name in secret_names()
+    # A table may have a secret in it.
+    is_secret = name in secret_names() or isinstance(error["input"], Mapping)
     problem = "is invalid" if is_secret else f"cannot be {str(error['input'])[:100]!r}"
     cause = error.get("ctx", {}).get("error")
     reason = str(cause or "") or f"use {takes(name).text}"

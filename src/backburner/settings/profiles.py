@@ -26,6 +26,7 @@ CLAUDE_MODEL = "claude-sonnet-5-5"
 DEFAULT_SEATS, LOCAL_SEATS = 5, 1
 _SECRETS = ("key", "key_file", "token", "token_file")
 _TEXTS = ("engine", "model", "address", "price", *_SECRETS)
+_KEYS = (*_TEXTS, "seats", "images")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,8 @@ class Profile:
     #: Maximum concurrent runs; None for no limit of its own.
     seats: int | None = None
     price: str | None = None
+    #: Whether the model sees images; None: by its name.
+    images: bool | None = None
 
     @property
     def secret(self) -> SecretStr | None:
@@ -91,14 +94,16 @@ def is_near(address: str) -> bool:
 
 def _check_keys(table: Mapping[str, Any]) -> None:
     for key, value in table.items():
-        if key not in (*_TEXTS, "seats"):
-            keys = ", ".join((*_TEXTS, "seats"))
+        if key not in _KEYS:
+            keys = ", ".join(_KEYS)
             raise ValueError(f"has {str(key)[:40]!r}; the keys are {keys}")
         if key in _TEXTS and (not isinstance(value, str) or not value.strip()):
             raise ValueError(f"has a {key} that is not text")
     seats = table.get("seats", 1)
     if isinstance(seats, bool) or not isinstance(seats, int) or seats < 1:
         raise ValueError("has seats that are not an integer from 1")
+    if not isinstance(table.get("images", False), bool):
+        raise ValueError("has images that are not true or false")  # noqa: TRY004 (as the others)
     if "price" in table:
         parse_price(table["price"])
 
@@ -114,6 +119,8 @@ def _engine(name: str, table: Mapping[str, Any]) -> EngineName:
 
 
 def _read_claude(name: str, table: Mapping[str, Any]) -> Profile:
+    if "images" in table:
+        raise ValueError("has images, which is for openai; models of claude see images")
     secrets = [key for key in _SECRETS if key in table]
     if not secrets:
         raise ValueError(
@@ -152,6 +159,7 @@ def _read_openai(name: str, table: Mapping[str, Any]) -> Profile:
         key=_secret(table, "key"),
         seats=table.get("seats", LOCAL_SEATS if is_near(address) else DEFAULT_SEATS),
         price=table.get("price"),
+        images=table.get("images"),
     )
 
 
@@ -205,7 +213,7 @@ Profiles = Annotated[
     BeforeValidator(read_profiles),
     Takes(
         "a table of profiles: engine (claude, openai or demo), model, key or key_file,"
-        " token or token_file, address, seats, price"
+        " token or token_file, address, seats, price, images"
     ),
     Secret(),
 ]

@@ -28,6 +28,9 @@ from backburner.data_folder import (
     read_settings_file,
 )
 from backburner.settings.agents import Agents, read_agents
+from backburner.settings.master_keys import master_key_texts
+from backburner.settings.mcp_programs import McpPrograms, secret_values
+from backburner.settings.oauth_clients import OAuthClients
 from backburner.settings.profiles import Profiles, read_profiles
 from backburner.settings.sources import (
     FallbackSource,
@@ -91,6 +94,12 @@ class Settings(BaseSettings):
         " transaction mode. For notifications between processes, `db check` and"
         " `db restore --loaded`.",
     )
+    master_key_file: File = Field(
+        default=None,
+        description="File with the master keys that seal secrets in the database. Default: the"
+        " variable `BACKBURNER_MASTER_KEYS`, else `master_keys` in the data folder, which is made"
+        " when the first secret is stored. See [secrets](../how-to/secrets.md).",
+    )
     host: Host = Field(
         default="127.0.0.1",
         description="Address to listen on. An address that other machines can reach requires an"
@@ -146,6 +155,11 @@ class Settings(BaseSettings):
         description="Agents by name, for jobs and tasks: `instructions`, the only `tools` that they"
         " may use, and a `profile`. Built in are `general`, `researcher` and `coder`.",
     )
+    own_model_keys: Switch = Field(
+        default=False,
+        description="Whether users may store keys of their own for models, which are then used for"
+        " their work only. See [secrets](../how-to/secrets.md).",
+    )
     stall: Duration = Field(
         default=timedelta(minutes=2),
         description="Time without output after which a model call fails.",
@@ -194,7 +208,22 @@ class Settings(BaseSettings):
     )
     private_networks: Networks = Field(
         default=(),
-        description="Private networks from which agents may fetch pages.",
+        description="Private networks from which agents may fetch pages, and to whose MCP servers"
+        " users may connect.",
+    )
+    mcp_programs: McpPrograms = Field(
+        default_factory=dict,
+        description="Programs on this machine that users may connect to as MCP servers, by name:"
+        " `command`, a list; `environment`, a table, complete but for HOME, LANG, PATH and TMPDIR;"
+        " `network`, default false; `readable` and `writable`, lists of folders. They run in the"
+        " same cage as commands.",
+    )
+    oauth_clients: OAuthClients = Field(
+        default_factory=dict,
+        description="Clients that you have registered with authorization servers, by issuer: `id`,"
+        " `secret` if there is one, and `servers`, the hosts of the MCP servers that it is for."
+        " Their redirect address is `/oauth/callback` of"
+        " `public_url`. Servers where Backburner can register by itself need none.",
     )
 
     enabled: Switch = Field(
@@ -282,7 +311,15 @@ class Settings(BaseSettings):
         description="Shortest interval of repeated work with a real model. The demo has none.",
     )
     keep_runs_days: Count = Field(
-        default=30, description="Days after which records of runs are deleted."
+        default=30,
+        description="Days after which records of runs are deleted, with the files that nothing else"
+        " names.",
+    )
+    max_file_mb: Count = Field(
+        default=20, description="Maximum size in megabytes of a file that a tool returns."
+    )
+    max_files_mb: Count = Field(
+        default=1000, description="Maximum size in megabytes of all files of a user."
     )
 
     @model_validator(mode="after")
@@ -408,6 +445,10 @@ class Settings(BaseSettings):
         for profile in self.profiles.values():
             if profile.secret:
                 yield profile.secret.get_secret_value()
+        yield from master_key_texts()
+        yield from (one.client.secret for one in self.oauth_clients.values() if one.client.secret)
+        for program in self.mcp_programs.values():
+            yield from secret_values(program)
         for url in filter(None, (self.database_url, self.database_direct_url)):
             yield url.get_secret_value()
             password = urlsplit(url.get_secret_value()).password or ""

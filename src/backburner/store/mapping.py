@@ -1,12 +1,13 @@
 """Converts rows to values of the core, and back."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Row, RowMapping
 
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import (
     Author,
     Conversation,
@@ -49,6 +50,7 @@ _PLAIN = tuple(
     not in (
         *("kind", "status", "created_by", "schedule", "pause_reason", "state", "questions"),
         *(
+            "connections",
             "folder",
             "session",
             "ended_as",
@@ -86,7 +88,8 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "session_tokens": session.tokens if session else 0,
         "session_missed_since": session and session.missed_since,
         "ended_as": conversation.ended_as and conversation.ended_as.value,
-        "tools": None if conversation.tools is None else json.dumps(conversation.tools),
+        "tools": _dump_names(conversation.tools),
+        "connections": _dump_names(conversation.connections),
         "uses": None if conversation.uses is None else dump_uses(conversation.uses),
         "on_repeated_failure": conversation.on_repeated_failure.value,
         "notify": conversation.notify.value,
@@ -111,7 +114,8 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         folder=_to_folder(values),
         session=_to_session(values),
         ended_as=values["ended_as"] and EndedAs(values["ended_as"]),
-        tools=None if values["tools"] is None else tuple(json.loads(values["tools"])),
+        tools=_load_names(values["tools"]),
+        connections=_load_names(values["connections"]),
         uses=None if values["uses"] is None else load_uses(values["uses"]),
         on_repeated_failure=OnRepeatedFailure(values["on_repeated_failure"]),
         notify=Notify(values["notify"]),
@@ -217,12 +221,28 @@ def _to_gap(row: Row[Any]) -> Gap:
     return Gap(row.gap_count, row.gap_first_at, row.gap_last_at, row.gap_or_more)
 
 
+def _dump_names(names: tuple[str, ...] | None) -> str | None:
+    return None if names is None else json.dumps(names)
+
+
+def _load_names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))
+
+
 def dump_uses(uses: frozenset[Use]) -> str:
     return " ".join(sorted(uses))
 
 
 def load_uses(text: str) -> frozenset[Use]:
     return frozenset(Use(name) for name in text.split())
+
+
+def dump_references(files: Sequence[FileReference]) -> str | None:
+    return json.dumps([asdict(file) for file in files], ensure_ascii=False) if files else None
+
+
+def load_references(text: str | None) -> tuple[FileReference, ...]:
+    return tuple(FileReference(**file) for file in json.loads(text)) if text else ()
 
 
 def dump(value: Mapping[str, Any]) -> str:

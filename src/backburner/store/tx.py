@@ -4,6 +4,7 @@ from functools import cached_property
 
 from backburner.store.accounts.accounts import Accounts
 from backburner.store.accounts.audit import Audit
+from backburner.store.accounts.connection_sign_ins import StartedSignIns, TokenLeases
 from backburner.store.accounts.credentials import Credentials
 from backburner.store.accounts.mcp_clients import McpClients
 from backburner.store.accounts.personal_data import PersonalData
@@ -19,7 +20,10 @@ from backburner.store.queries.tasks import Tasks
 from backburner.store.queue.claims import Queue
 from backburner.store.queue.outages import Outages
 from backburner.store.queue.turns import Turns
+from backburner.store.records.connection_calls import ConnectionCalls
+from backburner.store.records.connections import Connections
 from backburner.store.records.conversations import Conversations
+from backburner.store.records.files import Files
 from backburner.store.records.folders import Folders
 from backburner.store.records.grants import Grants
 from backburner.store.records.idempotency import StoredResponses
@@ -29,6 +33,7 @@ from backburner.store.records.messages import Messages
 from backburner.store.records.notices import Deliveries, Notices
 from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
+from backburner.store.records.secrets import Secrets
 from backburner.store.records.sessions import Sessions
 from backburner.store.records.spending import Spending
 from backburner.store.records.summaries import Summaries
@@ -40,10 +45,13 @@ class Tx(Context):
     audit = cached_property(Audit)
     away = cached_property(Away)
     browse = cached_property(Browse)
+    connection_calls = cached_property(ConnectionCalls)
+    connections = cached_property(Connections)
     conversations = cached_property(Conversations)
     credentials = cached_property(Credentials)
     deliveries = cached_property(Deliveries)
     discovery = cached_property(Discovery)
+    files = cached_property(Files)
     folders = cached_property(Folders)
     grants = cached_property(Grants)
     inbox = cached_property(Inbox)
@@ -59,11 +67,14 @@ class Tx(Context):
     rate_limits = cached_property(RateLimits)
     replies = cached_property(Replies)
     runs = cached_property(Runs)
+    secrets = cached_property(Secrets)
     sessions = cached_property(Sessions)
     spending = cached_property(Spending)
+    started_sign_ins = cached_property(StartedSignIns)
     stored_responses = cached_property(StoredResponses)
     summaries = cached_property(Summaries)
     tasks = cached_property(Tasks)
+    token_leases = cached_property(TokenLeases)
     tool_calls = cached_property(ToolCalls)
     turns = cached_property(Turns)
     users = cached_property(Users)

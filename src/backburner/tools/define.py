@@ -51,6 +51,10 @@ Timeout = Annotated[
 ]
 
 
+#: The same for all tools that hand out work.
+CONNECTIONS = "Connections of this conversation that it may use, by name."
+
+
 class Policy(TypedDict, total=False):
     """The fields of a `Tool` that say when a call needs approval."""
 

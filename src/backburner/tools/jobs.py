@@ -17,7 +17,13 @@ from backburner.core.work.folders import MAX_PATH_CHARS
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
-from backburner.tools.define import Arguments, Timeout, define_tool, describe_for_clients
+from backburner.tools.define import (
+    CONNECTIONS,
+    Arguments,
+    Timeout,
+    define_tool,
+    describe_for_clients,
+)
 
 #: Of all results that one call returns; the gate passes no more.
 MAX_RESULTS_CHARS = 90_000
@@ -53,6 +59,7 @@ class StartJob(Arguments):
         max_length=MAX_PATH_CHARS,
         description="The folder to work in, among those the user has added; null: that of here.",
     )
+    connections: list[str] = Field(default=[], description=CONNECTIONS)
     batch: str = Field(
         default="",
         max_length=MAX_BATCH_CHARS,
@@ -149,7 +156,7 @@ class _Tools:
 
         Use it for work that takes a while and can be done without you; start several if useful.
         The result is sent to this conversation when the job has finished, so do not poll for it. A
-        job has the tools and permissions of this conversation.
+        job has the tools and permissions of this conversation, and the connections that you name.
         """
         request = JobRequest(
             description=arguments.description,
@@ -157,6 +164,7 @@ class _Tools:
             agent=arguments.agent.strip() or None,
             timeout=arguments.timeout,
             folder=arguments.folder,
+            connections=arguments.connections,
         )
         (job,) = await jobs.start(self._deps, self._origin, [request], batch=arguments.batch)
         return (

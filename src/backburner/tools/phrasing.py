@@ -35,6 +35,7 @@ _PAUSES = {
     PauseReason.FAILURES: "paused after repeated failures",
     PauseReason.CRASHES: "paused after repeated crashes",
     PauseReason.ALLOWANCE: "paused because an allowance is used up",
+    PauseReason.SIGNED_OUT: "paused until a connection is signed in again",
 }
 _ASKED_TO_APPROVE = "Nothing runs before the owner approves it; they have been asked."
 
@@ -91,6 +92,7 @@ def describe_task(task: WorkReport) -> str:
         _run_limit(work),
         _timeout(work),
         "It continues after repeated failures." if views.continues_after_failures(work) else "",
+        f"It uses {', '.join(work.connections)}." if work.connections else "",
         _destinations(work),
         _NOTIFICATIONS[work.notify],
     ]

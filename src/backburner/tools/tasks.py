@@ -21,7 +21,13 @@ from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.tools import phrasing
-from backburner.tools.define import Arguments, Timeout, define_tool, describe_for_clients
+from backburner.tools.define import (
+    CONNECTIONS,
+    Arguments,
+    Timeout,
+    define_tool,
+    describe_for_clients,
+)
 
 MAX_RUN_LIMIT = 1_000_000
 
@@ -103,6 +109,7 @@ class AddTask(TaskSchedule):
         default=None,
         description="`general`, `researcher` (reads only), `coder`, or one that the user names.",
     )
+    connections: list[str] = Field(default=[], description=CONNECTIONS)
     folder: str | None = Field(
         default=None,
         max_length=MAX_PATH_CHARS,
@@ -113,6 +120,7 @@ class AddTask(TaskSchedule):
     def task(self) -> NewTask:
         return NewTask(
             folder=self.folder,
+            connections=self.connections,
             name=self.name,
             prompt=self.prompt,
             timing=self.timing(self.kind),
@@ -158,6 +166,7 @@ class UpdateTask(TaskSchedule, TaskName):
     )
     timeout: Timeout = None
     tools: list[str] | None = Field(default=None, max_length=200)
+    connections: list[str] | None = None
     agent: str | None = Field(
         default=None, description="The name of the profile to use from the next run on."
     )
@@ -180,6 +189,7 @@ class UpdateTask(TaskSchedule, TaskName):
             and OnRepeatedFailure(self.on_repeated_failure),
             "run_timeout": self.timeout,
             "tools": None if self.tools is None else tuple(self.tools),
+            "connections": None if self.connections is None else tuple(self.connections),
         }
         changed = {name: value for name, value in fields.items() if value is not None}
         terms = replace(terms, **changed)

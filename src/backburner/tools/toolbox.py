@@ -2,23 +2,30 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from backburner.actions.connections import definitions, sessions
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import folders
 from backburner.core import tool_policy
+from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
 from backburner.core.conversation import Conversation, Kind, Use
+from backburner.core.errors import ConnectionFailed, SignedOut
 from backburner.core.ids import UserId
-from backburner.core.run import Turn
+from backburner.core.run import Item, Turn
 from backburner.core.signed_in import SIGNED_IN_TOOL, granted_programs
-from backburner.ports import Offer
+from backburner.ports import Connected, Offer, ToolSession
 from backburner.runs.retrying_store import with_retries
+from backburner.tools.connections.run_connections import RunConnections, find_answered
+from backburner.tools.connections.sessions import RunSessions
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
 from backburner.tools.progress import progress_offers
+from backburner.tools.results import result_offers
 from backburner.tools.tasks import task_offers
 from backburner.tools.workspace import CommandTerms, check_folder
 
@@ -31,6 +38,10 @@ def no_workspace(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
     return ()
 
 
+def no_session(connection: Connection) -> ToolSession:
+    raise ConnectionFailed(f"{connection.title} cannot be reached from here.", permanent=True)
+
+
 @dataclass(slots=True)
 class Toolbox:
     deps: Deps
@@ -38,6 +49,8 @@ class Toolbox:
     workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
     #: Whether programs can use the sign-ins of a single user here.
     has_sign_ins: bool = False
+    #: Opens a session with the server of a connection.
+    open_session: Callable[[Connection], ToolSession] = no_session
     #: Whether one user has the only account, and until when that need not be looked up again.
     _is_alone: bool = False
     _known_until: float = 0.0
@@ -54,6 +67,25 @@ class Toolbox:
             lambda tx: folders.is_usable(tx, self.deps, user, folder)
         )
         await asyncio.to_thread(check_folder, Path(folder.path), removed=not is_usable)
+
+    def connect(
+        self, turn: Turn, conversation: Conversation, items: Sequence[Item]
+    ) -> AbstractAsyncContextManager[Connected]:
+        deps = with_retries(self.deps)
+
+        async def record_listing(
+            connection: Connection, listed: Sequence[ToolDefinition]
+        ) -> Sequence[ConnectionTool]:
+            return await definitions.record_listing(
+                deps, connection, listed, conversation_id=turn.conversation_id
+            )
+
+        async def record_signed_out(connection: Connection, error: SignedOut) -> None:
+            await sessions.note_use(deps, connection, error)
+
+        opened = RunSessions(self.open_session, record_listing, record_signed_out)
+        read_on = result_offers(deps, turn)
+        return RunConnections(deps, conversation, opened, find_answered(items), read_on=read_on)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         async def signed_in() -> frozenset[str]:

@@ -278,6 +278,9 @@ async def test_archiving_a_parent_cancels_what_runs_keeps_results_and_says_so(
     (done, running) = await house.start(chat, "say Hello.", "hang")
     await house.take_up()
     await house.until_settled(chat, done)
+    # The reply to the result has to end first: one that is archived says that it was stopped.
+    await house.take_up()
+    await house.until(lambda: house.said(chat)[-1] == "I see.")
 
     await conversations.archive(house.deps, chat.user_id, chat.id)
     await house.renew()

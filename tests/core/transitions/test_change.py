@@ -44,6 +44,7 @@ def test_a_change_survives_its_storage() -> None:
     terms = replace(
         Terms.of(work()),
         tools=("read_file",),
+        connections=("mail",),
         run_timeout=timedelta(seconds=90),
         reports_to=(Destination("web", "me"),),
     )
@@ -75,6 +76,26 @@ def test_only_what_differs_is_shown_each_in_one_line() -> None:
     assert "max runs: null -> 3" in shown
     assert len(shown) < 4_000
     assert "schedule" not in shown
+
+
+def test_connections_that_nothing_was_said_of_before_are_shown_too() -> None:
+    task = replace(work(), connections=None)
+    terms = replace(Terms.of(task), connections=("mail", "wiki"))
+    change = WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=terms)
+
+    assert 'connections: null -> ["mail","wiki"]' in ask(task, change)
+    back = replace(change, terms=replace(terms, connections=()))
+    assert 'connections: ["mail","wiki"] -> []' in ask(
+        replace(task, connections=terms.connections), back
+    )
+
+
+def test_a_question_of_before_connections_is_still_about_the_same_work() -> None:
+    task = replace(work(), connections=None)
+    change = WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=Terms.of(task))
+
+    assert "connections" not in to_data(change)["terms"]
+    assert from_data(to_data(change)) == change
 
 
 def test_a_long_value_is_shown_from_where_it_differs() -> None:

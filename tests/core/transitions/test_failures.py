@@ -10,6 +10,7 @@ from support.stage.make import NOON
 
 from backburner.core import transitions
 from backburner.core.conversation import (
+    MAX_STATE_BYTES,
     EndedAs,
     Kind,
     MessageRole,
@@ -112,20 +113,44 @@ def test_a_permanent_failure_is_not_retried() -> None:
     assert step.conversation.ended_as is EndedAs.ERROR
 
 
-@pytest.mark.parametrize(
-    ("kind", "purpose"),
-    [(FailureKind.TOOL, Purpose.FAILURE), (FailureKind.SIGNED_OUT, Purpose.RECONNECT)],
-)
-def test_a_failure_that_only_the_user_can_resolve_is_asked(
-    kind: FailureKind, purpose: Purpose
-) -> None:
-    step = transitions.fail(working(), RUN, Failure(kind, "No calendar."), now=NINE)
+def test_a_failure_that_only_the_user_can_resolve_is_asked() -> None:
+    failure = Failure(FailureKind.TOOL, "No calendar.")
+    step = transitions.fail(working(), RUN, failure, now=NINE)
 
-    assert [q.purpose for q in step.asked] == [purpose]
+    assert [q.purpose for q in step.asked] == [Purpose.FAILURE]
     assert step.asked[0].options == ("try again", "skip", "stop")
     assert [notice.kind for notice in step.notices] == [NoticeKind.QUESTION]
-    of_once = transitions.fail(once(), RUN, Failure(kind, "No calendar."), now=NINE)
+    of_once = transitions.fail(once(), RUN, failure, now=NINE)
     assert of_once.asked[0].options == ("try again", "stop")
+
+
+def test_one_time_work_can_go_on_without_a_connection_that_failed() -> None:
+    failure = Failure(FailureKind.TOOL, "No calendar.", connections=("calendar",))
+    failed = transitions.fail(once(), RUN, failure, now=NINE)
+    (asked,) = failed.asked
+    assert asked.options == ("try again", "skip", "stop")
+
+    skipped = transitions.answer(failed.conversation, asked.id, "skip", now=NINE)
+
+    assert skipped.conversation.status is Status.BACKGROUND
+    assert skipped.inbox[0].content["binds_to"] == {"connections": ["calendar"]}
+
+
+def test_what_a_run_found_without_a_connection_is_kept_but_its_work_is_not_done() -> None:
+    failure = Failure(FailureKind.TOOL, "No calendar.", connections=("calendar",))
+    found = Complete(message="Two mails.", state_update={"mails": 2})
+    step = transitions.fail_after(once(), RUN, found, failure, now=NINE)
+
+    assert [message.content for message in step.messages] == [
+        "Two mails.",
+        "The work cannot continue: No calendar.",
+    ]
+    assert step.conversation.state.data["mails"] == 2
+    assert (step.conversation.status, step.conversation.ended_as) == (Status.WAITING_INPUT, None)
+    large = Complete(message="All mails.", state_update={"mails": "x" * MAX_STATE_BYTES})
+    step = transitions.fail_after(once(), RUN, large, failure, now=NINE)
+    assert step.asked[0].prompt == "No calendar."
+    assert "mails" not in step.conversation.state.data
 
 
 def test_failing_outside_of_work_leaves_a_message() -> None:

@@ -50,7 +50,6 @@ FAILURES = st.sampled_from(
         Failure(FailureKind.MODEL, "The key is wrong.", permanent=True),
         Failure(FailureKind.MODEL, "Busy.", retry_after=timedelta(minutes=7)),
         Failure(FailureKind.TOOL, "The calendar does not answer."),
-        Failure(FailureKind.SIGNED_OUT, "Sign in to the calendar again."),
     ]
 )
 
@@ -202,7 +201,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(failure=FAILURES)
     def a_run_fails(self, failure: Failure) -> None:
-        asks = failure.kind in (FailureKind.TOOL, FailureKind.SIGNED_OUT)
+        asks = failure.kind is FailureKind.TOOL
         was_waiting = self.conversation.status is Status.WAITING_INPUT
         step = self.happen(
             "fail",
@@ -211,7 +210,7 @@ class Life(RuleBasedStateMachine):
         )
         assert step is not None
         if was_waiting and asks and step.asked:
-            assert self.conversation.questions[-1].purpose in (Purpose.FAILURE, Purpose.RECONNECT)
+            assert self.conversation.questions[-1].purpose is Purpose.FAILURE
         self.claim()
 
     @rule()

@@ -179,6 +179,7 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
         },
         "folder": "/srv/app",
         "tools": ["read_file"],
+        "connections": [],
         "recipients": [["discord", "42"]],
         "notify": "on_change",
         "max_runs": None,
@@ -207,6 +208,15 @@ def test_a_proposal_tells_a_single_time_where_its_owner_lives_and_how_often_it_r
     assert "on Monday 16 November 2026 at 14:00 (Europe/Berlin), at most 3 times" in asked.prompt
     assert "Tools: none." in asked.prompt
     assert asked.binds_to["zone"] == "Europe/Berlin"
+
+
+def test_a_proposal_says_which_connections_it_would_use() -> None:
+    with_mail = replace(PROPOSED, connections=("mail", "wiki"))
+    asked = proposal_question(with_mail, "", now=NOON)
+
+    assert "It would use: mail, wiki." in asked.prompt.splitlines()
+    assert asked.binds_to["shown"]["connections"] == ["mail", "wiki"]
+    assert asked.id != proposal_question(PROPOSED, "", now=NOON).id
 
 
 def test_a_proposal_shows_the_beginning_of_what_is_long() -> None:

@@ -122,5 +122,6 @@ def test_a_test_run_is_of_the_same_work_until_prompt_or_tools_change() -> None:
     assert not differs()
     assert not differs(title="Other", run_count=3)
     assert differs(tools=("look",))
+    assert differs(connections=("mail",))
     assert differs(state=State(context={"prompt": "Send.", "place": "x"}))
     assert differs(state=State(context={"prompt": "Look.", "place": "y"}))

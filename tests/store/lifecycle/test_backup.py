@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 from support.doubles.clock import SetClock
+from support.people.files import put_file
+from support.stage.make import USER
 from support.stage.scene import Scene
 
+from backburner.core.content.file import piece_count
 from backburner.core.conversation import Conversation, PauseReason
 from backburner.core.errors import BadRequest, Conflict, StoreFailed
 from backburner.store.db import Database
@@ -52,6 +55,19 @@ def test_a_copy_is_made_while_others_write_and_is_sound(in_use: Database, tmp_pa
     assert backup.check_copy(copy) == []
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir() if "copy" in path.name) == ["copy"]
+
+
+def test_files_are_in_the_copy(in_use: Database, clock: SetClock, tmp_path: Path) -> None:
+    scene, copy = Scene(in_use), tmp_path / "copy"
+    chat, data = scene.chat(), bytes(range(256)) * 10_000
+    digest = scene.run(lambda tx: put_file(tx, USER, chat.id, data))
+    backup.copy_in_use(in_use, copy)
+
+    with closing(open_database(f"sqlite:///{copy}", clock)) as restored:
+        pieces = range(piece_count(len(data)))
+        read = restored.run(lambda tx: b"".join(tx.files.piece(USER, digest, n) for n in pieces))
+        assert restored.run(lambda tx: tx.files.load(USER, digest)).size == len(data)
+    assert read == data
 
 
 def test_what_is_committed_is_in_the_copy_and_what_came_later_is_not(

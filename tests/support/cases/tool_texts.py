@@ -21,6 +21,7 @@ from backburner.process.sign_ins.sign_in import Owner
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
 from backburner.tools.progress import progress_offers
+from backburner.tools.results import result_offers
 from backburner.tools.workspace import workspace_offers
 from support.doubles.tools import ALONE, TestTools
 
@@ -37,6 +38,7 @@ def all_offers() -> Sequence[Offer]:
     return (
         *conversation_offers(deps, turn),
         *client_offers(deps, Origin.of(turn)),
+        *result_offers(deps, turn),
         *progress_offers(deps, replace(turn, kind=RunKind.BACKGROUND)),
         *workspace_offers(
             Path("workspace"),

@@ -3,18 +3,19 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId
-from backburner.core.run import RunKind, Turn
+from backburner.core.run import Item, RunKind, Turn
 from backburner.core.tool_policy import GrantMatch, Tool
-from backburner.ports import Offer, ToolResult
+from backburner.ports import NO_CONNECTIONS, Connected, Offer, ToolResult
 from backburner.tools.workspace import CommandTerms
 from support.stage.make import RUN, USER
 
-Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
+Handler = Callable[[Mapping[str, Any]], Awaitable[str | ToolResult]]
 
 
 async def nobody_else() -> bool:
@@ -40,6 +41,12 @@ class TestTools:
         self.let_go = asyncio.Event()
         self.handlers: dict[str, Handler] = {}
         self.cage = Cage.WORK
+
+    def connect(
+        self, turn: Turn, conversation: Conversation, items: Sequence[Item]
+    ) -> AbstractAsyncContextManager[Connected]:
+        del turn, conversation, items
+        return nullcontext(NO_CONNECTIONS)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         del turn, conversation
@@ -67,7 +74,8 @@ class TestTools:
             self.calls.append((name, arguments))
             self.started[name].set()
             if name in self.handlers:
-                return ToolResult(await self.handlers[name](arguments))
+                result = await self.handlers[name](arguments)
+                return result if isinstance(result, ToolResult) else ToolResult(result)
             if name == "slow":
                 await self.let_go.wait()
             return ToolResult(f"{name} is done.")

@@ -1,17 +1,23 @@
 """Secrets that may not be seen, in every place that can hold one, and where to look for them."""
 
 import re
+from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from io import RawIOBase
+from io import BufferedReader, RawIOBase
+from itertools import groupby
+from mmap import PAGESIZE
 from pathlib import Path
 
+from support.model_api import ModelApi, ModelRequest
 from support.programs.process_table import parent_of
 
 #: Never written out where it could be found by itself.
 _SIGN = re.compile(rb"canar[y]-[a-z-]+")
-#: More than any region that holds anything.
-_LARGEST = 512 * 2**20
+#: More than any region that a program reserves.
+_LARGEST = 64 * 2**30
+#: In the entry of a page, that it is in memory or swapped out.
+_HELD = 3 << 62
 
 
 def canary(place: str) -> str:
@@ -45,15 +51,46 @@ def in_process(pid: int) -> set[str]:
         with suppress(OSError):
             seen.append(bytes(link.readlink()))
             seen.append(link.read_bytes() if link.is_file() else b"")
-    return found_in(b"\n".join(seen)) | found_in(b"\n".join(memory_of(pid)))
+    return found_in(b"\n".join(seen)).union(*map(found_in, memory_of(pid)))
 
 
 def memory_of(pid: int) -> Iterator[bytes]:
     """Read what a process has in memory, apart from the files that are its program."""
-    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
-        for start, end in _regions(Path(f"/proc/{pid}/smaps").read_text()):
-            memory.seek(start)
-            yield _read(memory, end - start)
+    folder = Path(f"/proc/{pid}")
+    with (
+        (folder / "mem").open("rb", buffering=0) as memory,
+        (folder / "pagemap").open("rb") as pages,
+    ):
+        for start, end in _regions((folder / "smaps").read_text()):
+            for at, size in _held(pages, start, end):
+                memory.seek(at)
+                yield _read(memory, size)
+
+
+def _held(pages: BufferedReader, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Find what a region really holds: the heap of Claude Code is a part of gigabytes."""
+    assert end - start <= _LARGEST
+    pages.seek(start // PAGESIZE * 8)
+    entries = array("Q", pages.read((end - start) // PAGESIZE * 8))
+    for is_held, group in groupby(entries, lambda entry: bool(entry & _HELD)):
+        size = sum(1 for _ in group) * PAGESIZE
+        if is_held:
+            yield start, size
+        start += size
+
+
+def seen_by(model: ModelApi) -> set[str]:
+    """Find what the model was told, apart from the header that is for its credential."""
+    return {found for heard in model.received for found in found_in(_told(heard))}
+
+
+def _told(heard: ModelRequest) -> bytes:
+    shown = [
+        f"{name}: {value}"
+        for name, value in heard.headers.items()
+        if name not in ("authorization", "x-api-key")
+    ]
+    return "\n".join([heard.path, *shown]).encode() + heard.raw
 
 
 def _read(memory: RawIOBase, size: int) -> bytes:
@@ -72,7 +109,7 @@ def _regions(smaps: str) -> Iterator[tuple[int, int]]:
         bounds, access = head.split()[:2]
         start, end = (int(bound, 16) for bound in bounds.split("-"))
         is_written = re.search(r"^(Private_Dirty|Anonymous): +[1-9]", facts, re.MULTILINE)
-        if access.startswith("rw") and is_written and end - start <= _LARGEST:
+        if access.startswith("rw") and is_written:
             yield start, end
 
 

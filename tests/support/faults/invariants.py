@@ -71,7 +71,7 @@ def _unasked(rows: Rows) -> list[str]:
     unknown = rows(
         "SELECT t.id FROM tool_calls t JOIN runs r ON r.id = t.run_id"
         " JOIN conversations c ON c.id = r.conversation_id"
-        " WHERE t.state = 'unknown' AND NOT t.read_only AND t.cage IS NULL"
+        " WHERE t.state = 'unknown' AND NOT t.read_only AND NOT t.repeatable AND t.cage IS NULL"
         " AND r.status <> 'cancelled' AND c.status <> 'archived'"
     )
     return [

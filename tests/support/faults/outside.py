@@ -81,6 +81,13 @@ class Outside:
         with self._open, closing(self._runner):
             self.database.close()
 
+    def add(self, user: UserId) -> UserId:
+        """Make a user, unless there is one."""
+        if user not in self._known:
+            self._known.add(user)
+            self.database.run(lambda tx: add_user(tx, user))
+        return user
+
     def task(
         self, *steps: Step, user: UserId = USER, may_send: bool = True, **brief: Any
     ) -> Conversation:
@@ -91,7 +98,7 @@ class Outside:
             "schedule": Immediate(),
             "reports_to": (Destination(CHANNEL, "somebody"),),
         }
-        task = self._do(start_work(self._deps, self._user(user), Brief(**(what | brief))))
+        task = self._do(start_work(self._deps, self.add(user), Brief(**(what | brief))))
         if may_send:
             send = Tool(server=SERVER, name="send", definition=DEFINITION)
             self.allow(task, ToolCall(send, {}))
@@ -110,7 +117,7 @@ class Outside:
         self._do(jobs.cancel(self._deps, origin, ids=[job.id for job in listed.jobs]))
 
     def chat(self, *, user: UserId = USER) -> Conversation:
-        return self._do(chat.start(self._deps, self._user(user)))
+        return self._do(chat.start(self._deps, self.add(user)))
 
     def say(self, conversation: Conversation, *steps: Step) -> None:
         self.tell(conversation, script.write(*steps))
@@ -128,7 +135,7 @@ class Outside:
     def token(self, *, user: UserId = USER) -> str:
         """Give out what a client shows to be let in."""
         scopes = (Scope.READ, Scope.WRITE)
-        return self._do(issue_token(self._deps, self._user(user), scopes, name="Outside"))
+        return self._do(issue_token(self._deps, self.add(user), scopes, name="Outside"))
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id
@@ -205,12 +212,6 @@ class Outside:
         )
         user, which = conversation.user_id, conversation.id
         self.database.run(lambda tx: tx.grants.give(user, which, [grant]))
-
-    def _user(self, user: UserId) -> UserId:
-        if user not in self._known:
-            self._known.add(user)
-            self.database.run(lambda tx: add_user(tx, user))
-        return user
 
     def _do(self, action: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(action)

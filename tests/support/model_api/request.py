@@ -54,6 +54,11 @@ class ModelRequest:
         matches = (name for name in self.tools if name == plain or name.endswith(f"__{plain}"))
         return next(matches, plain)
 
+    def tool_of(self, server: str, tool: str) -> str:
+        """Find a tool by the plain names of its server and itself."""
+        names = (f"mcp__{server}__{tool}", f"{server}_{tool}", tool)
+        return next(name for name in names if name in self.tools)
+
     def name_of(self, description: str) -> str:
         """Find a tool by its description."""
         (name,) = [tool["name"] for tool in self._offered if tool.get("description") == description]

@@ -9,7 +9,7 @@ from backburner.actions.deps import Deps
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.core.conversation import Use
 from backburner.core.ids import UserId
-from backburner.ports import Tx
+from backburner.ports import NewCredential
 
 
 async def issue_token(
@@ -19,10 +19,19 @@ async def issue_token(
     *,
     name: str,
     uses: Iterable[Use] = (),
+    connections: Iterable[str] = (),
     expires_at: datetime | None = None,
 ) -> str:
     """Issue a token and return its secret."""
-    token = await issue_credential(deps, user, scopes, name=name, uses=uses, expires_at=expires_at)
+    token = await issue_credential(
+        deps,
+        user,
+        scopes,
+        name=name,
+        uses=uses,
+        connections=connections,
+        expires_at=expires_at,
+    )
     return token.secret
 
 
@@ -33,12 +42,15 @@ async def issue_credential(
     *,
     name: str,
     uses: Iterable[Use] = (),
+    connections: Iterable[str] = (),
     expires_at: datetime | None = None,
 ) -> IssuedCredential:
-    given, used = frozenset(scopes), frozenset(uses)
-
-    def work(tx: Tx) -> IssuedCredential:
-        kind = CredentialKind.TOKEN
-        return credentials.issue(tx, user, kind, given, uses=used, name=name, expires_at=expires_at)
-
-    return await deps.store.transact(work)
+    new = NewCredential(
+        CredentialKind.TOKEN,
+        frozenset(scopes),
+        frozenset(uses),
+        name,
+        expires_at,
+        frozenset(connections),
+    )
+    return await deps.store.transact(lambda tx: credentials.issue_new(tx, user, new))

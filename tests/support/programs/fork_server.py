@@ -24,8 +24,19 @@ from pathlib import Path
 from typing import Any
 
 #: The modules that can be run, as with `python -P -m`, and all that they import when they need it.
-PROGRAMS = ("backburner", "support.faults.program", "support.programs.racers")
-IMPORTED_LATE = ("alembic.command", "uvicorn.lifespan.on", "uvicorn.protocols.http.auto")
+PROGRAMS = (
+    "backburner",
+    "support.faults.program",
+    "support.oauth_peer",
+    "support.programs.racers",
+    "support.programs.token_users",
+)
+IMPORTED_LATE = (
+    "alembic.command",
+    "support.oauth_peer.apps",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
+)
 #: Scripts that run in processes of their own, and an engine that hardly any program here uses.
 LEFT_OUT = (
     "backburner.__main__",

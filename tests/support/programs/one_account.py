@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from backburner.core.conversation import Conversation
@@ -17,21 +18,28 @@ class OneAccount:
     """A server with SQLite, Claude Code, and a model on this machine; its commands are real."""
 
     def __init__(
-        self, start: Start, data: Path, model: str, *, env: Mapping[str, str], **settings: Any
+        self,
+        start: Start,
+        data: Path,
+        model: str,
+        *,
+        env: Mapping[str, str],
+        profiles: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        **settings: Any,
     ) -> None:
         self._start = start
         self._env = {**os.environ, **env, "BACKBURNER_DATA": str(data)}
         profile = {"engine": "claude", "address": model, "model": MODEL, "key": "key"}
         data.mkdir(mode=0o700)
         (data / "backburner.toml").write_text(
-            write_toml({**USUAL, **settings}, {"claude": profile})
+            write_toml({**USUAL, **settings}, {"claude": profile, **profiles})
         )
         self.server = start("up", "--port", "0", env=self._env)
-        self.server.wait_until_ready()
+        self.address = self.server.wait_until_ready()
         #: Only to look: the server alone writes to its database.
         self.looks = Outside(f"sqlite:///{data / 'backburner.sqlite3'}")
         ((user,),) = self.looks.rows("SELECT id FROM users")
-        self._user = UserId(user)
+        self.user = UserId(user)
 
     def call(self, *arguments: str) -> Ended:
         ended = self._start(*arguments, env=self._env).end()
@@ -46,4 +54,4 @@ class OneAccount:
         ((which,),) = self.looks.wait_for(
             lambda: self.looks.rows("SELECT id FROM conversations WHERE title = :t", t=title)
         )
-        return self.looks.database.run(lambda tx: tx.conversations.load(self._user, which))
+        return self.looks.database.run(lambda tx: tx.conversations.load(self.user, which))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from backburner.core.connections.program import StdioProgram
 from support.programs.programs import Running, Start
 from support.stage.make import USER
 
@@ -37,14 +38,26 @@ class RealWorkers:
         self, name: str = "data", *, env: Mapping[str, str] | None = None, **settings: Any
     ) -> Running:
         """Start one with a data folder of that name, and wait until it works."""
+        data = self._configure(name, settings)
+        running = self._start("worker", "--data", data, env={**os.environ, **(env or {})})
+        assert ": worker " in running.read_line(), running.end()
+        return running
+
+    def serve(
+        self, name: str = "data", *, env: Mapping[str, str] | None = None, **settings: Any
+    ) -> tuple[Running, str]:
+        """Start one that serves the API as well; return it with its address."""
+        data = self._configure(name, settings)
+        command = ("up", "--port", "0", "--data", data)
+        running = self._start(*command, env={**os.environ, **(env or {})})
+        return running, running.wait_until_ready()
+
+    def _configure(self, name: str, settings: dict[str, Any]) -> Path:
         data = self.data(name)
         data.mkdir(mode=0o700, exist_ok=True)
         chosen = {"database_url": self._url} | self.settings | settings
         (data / "backburner.toml").write_text(write_toml(chosen, self.profiles))
-        environment = {**os.environ, **(env or {})}
-        running = self._start("worker", "--data", data, env=environment)
-        assert ": worker " in running.read_line(), running.end()
-        return running
+        return data
 
     def data(self, name: str = "data") -> Path:
         return self._folder / name
@@ -54,6 +67,19 @@ class RealWorkers:
         folder = self.data(name) / "workspaces" / USER
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
+
+
+def program_settings(programs: Mapping[str, StdioProgram]) -> Mapping[str, Any]:
+    """Write what an operator writes to define programs."""
+    lines = dict[str, Any]()
+    for name, program in programs.items():
+        table = f"mcp_programs.{name}"
+        lines[f"{table}.command"] = program.command
+        lines[f"{table}.readable"] = program.readable
+        lines[f"{table}.writable"] = program.writable
+        for variable, value in program.environment.items():
+            lines[f"{table}.environment.{variable}"] = value
+    return lines
 
 
 def write_toml(settings: Mapping[str, Any], profiles: Mapping[str, Mapping[str, Any]]) -> str:

@@ -37,6 +37,7 @@ from support.doubles.engine import ScriptedEngine
 from support.doubles.tools import TestTools
 from support.people.users import add_user
 from support.stage.make import USER
+from support.stage.vaults import ONE, given
 from support.stage.work import start_work
 
 LEASE = timedelta(seconds=30)
@@ -83,7 +84,10 @@ class Stage:
         self._known: set[UserId] = set()
 
     def _make_deps(self, bus: Bus, more: dict[str, Any]) -> Deps:
+        vault = given(ONE)
         usual: dict[str, Any] = {
+            "vault": vault,
+            "vault_keys": vault,
             "engines": {"scripted": self.engine},
             "default_profile": "scripted",
             "channels": {PLACE: self.channel},

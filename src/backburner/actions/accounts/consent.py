@@ -1,5 +1,6 @@
 """Who may consent: users themselves, and tokens with the scope for it; no token to its own work."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from backburner.actions import lookup
@@ -37,6 +38,11 @@ def check_scope(caller: Caller) -> None:
             hint="Answer in a browser or with `backburner answer` on the machine of the server;"
             " or create a token with the scope approve.",
         )
+
+
+def checker(caller: Caller) -> Callable[[Tx, ConversationId], None]:
+    """Make a check of whether this caller may consent to the work of a conversation."""
+    return lambda tx, conversation_id: check(tx, caller, conversation_id)
 
 
 def check(

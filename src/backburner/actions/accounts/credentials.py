@@ -19,6 +19,7 @@ from backburner.core.accounts import (
     scopes_of,
     secret_digest,
 )
+from backburner.core.connections import access
 from backburner.core.conversation import Use
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
@@ -60,17 +61,19 @@ def issue(
     kind: CredentialKind,
     scopes: Iterable[Scope] = (),
     *,
-    uses: frozenset[Use] = frozenset(),
     name: str = "",
     expires_at: datetime | None = None,
 ) -> IssuedCredential:
     """Make a credential; without a time it is good as long as its kind is."""
-    secret = CREDENTIAL_PREFIX + secrets.token_urlsafe(32)
     if expires_at is None and kind in CREDENTIAL_LIFETIMES:
         expires_at = tx.now + CREDENTIAL_LIFETIMES[kind]
-    new = NewCredential(kind, scopes, uses, name, expires_at)
+    return issue_new(tx, user, NewCredential(kind, scopes, name=name, expires_at=expires_at))
+
+
+def issue_new(tx: Tx, user: UserId, new: NewCredential) -> IssuedCredential:
+    secret = CREDENTIAL_PREFIX + secrets.token_urlsafe(32)
     made = tx.credentials.issue(user, secret_digest(secret), new, now=tx.now)
-    return IssuedCredential(id=made, secret=secret, expires_at=expires_at)
+    return IssuedCredential(id=made, secret=secret, expires_at=new.expires_at)
 
 
 async def create_token(
@@ -78,11 +81,15 @@ async def create_token(
     caller: Caller,
     scopes: frozenset[Scope],
     uses: frozenset[Use] = frozenset(),
+    connections: frozenset[str] = frozenset(),
     *,
     name: str,
     lifetime: timedelta | None,
 ) -> IssuedCredential:
-    """Issue a token with no more scopes than the caller's; its work may use `uses`."""
+    """Issue a token with no more scopes than the caller's.
+
+    Its work may use `uses`, and `connections` by their names.
+    """
     check_new_token(caller, scopes)
     name = check_name(name)
     if not name or not scopes:
@@ -92,6 +99,8 @@ async def create_token(
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(caller.user)
+        tx.connections.hold(caller.user, connections)
+        access.choose(sorted(connections), existing=tx.connections.list(caller.user))
         tokens = tx.credentials.page(
             caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now
         )
@@ -99,7 +108,8 @@ async def create_token(
             raise LimitReached(f"Limit reached: {MAX_TOKENS} tokens.", hint="Revoke one first.")
         expires_at = tx.now + lifetime if lifetime else None
         token = CredentialKind.TOKEN
-        return issue(tx, caller.user, token, scopes, uses=uses, name=name, expires_at=expires_at)
+        new = NewCredential(token, scopes, uses, name, expires_at, connections)
+        return issue_new(tx, caller.user, new)
 
     return await deps.store.transact(work)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
+from backburner.actions.models import own_keys
 from backburner.core.accounts import Act
 from backburner.core.ids import UserId
 from backburner.ports import Hint, HintKind
@@ -16,13 +17,19 @@ class ModelUse:
     profile: str
     chats: bool
     background: bool
+    #: The user who asks has a key of their own for it.
+    own_key: bool = False
 
 
-def list_models(deps: Deps) -> Sequence[ModelUse]:
+async def list_models(deps: Deps, user: UserId) -> Sequence[ModelUse]:
     """List the profiles that conversations can use."""
     routes = deps.routes
     background = routes.background or routes.chat
-    return [ModelUse(name, name == routes.chat, name == background) for name in routes.names]
+    own = await own_keys.list_profiles(deps, user)
+    return [
+        ModelUse(name, name == routes.chat, name == background, own_key=name in own)
+        for name in routes.names
+    ]
 
 
 async def reload(deps: Deps, actor: UserId) -> Sequence[ModelUse]:
@@ -32,4 +39,4 @@ async def reload(deps: Deps, actor: UserId) -> Sequence[ModelUse]:
     # Also if nothing has changed here: others may have files of their own.
     if deps.bus is not None:
         deps.bus.hint(Hint(HintKind.MODELS))
-    return list_models(deps)
+    return await list_models(deps, actor)

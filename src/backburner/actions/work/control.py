@@ -14,6 +14,8 @@ from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import Change
+from backburner.actions.work import chosen_connections
+from backburner.actions.work.chosen_connections import CheckConsent
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Destination, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict
@@ -73,8 +75,18 @@ async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fa
     return await _change(deps, origin, work, transition, verb=Verb.RUN_NOW, task_only=task_only)
 
 
-async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) -> WorkReport:
-    """Change the terms, timing or model of a task; the question of a proposal is asked again."""
+async def update(
+    deps: Deps,
+    origin: Origin,
+    work: str,
+    changes: TaskChanges,
+    *,
+    check_consent: CheckConsent | None = None,
+) -> WorkReport:
+    """Change the terms, timing or model of a task; the question of a proposal is asked again.
+
+    `check_consent` refuses a caller who may not give it more.
+    """
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
         timing, schedule = changes.timing, None
@@ -89,6 +101,12 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
             check_tools(agent, terms.tools)
             tools = create.narrow(terms.tools, allowed)
             terms = replace(terms, tools=allow_both(tools, agent.tools if agent else None))
+        if terms.connections != conversation.connections:
+            here = None if origin.is_user else origin.hold(tx)
+            chosen = chosen_connections.rechoose(
+                tx, origin, conversation, terms.connections, here=here, check_consent=check_consent
+            )
+            terms = replace(terms, connections=chosen)
         moved = conversation
         if changes.model is not None:
             moved = transitions.with_model(conversation, deps.routes, changes.model.profile)

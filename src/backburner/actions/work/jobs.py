@@ -14,7 +14,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.lookup import ancestry
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
-from backburner.actions.work import folders
+from backburner.actions.work import chosen_connections, folders
 from backburner.core import routing, transitions
 from backburner.core.conversation import (
     Author,
@@ -61,6 +61,8 @@ class JobRequest:
     folder: str | None = None
     #: None: the default of jobs.
     timeout: timedelta | None = None
+    #: The names of connections, among those of the conversation.
+    connections: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ async def start(
                 run_timeout=timeout,
                 uses=uses,
                 folder=_choose_folder(tx, deps, origin, here, request.folder, uses),
+                connections=chosen_connections.choose(tx, origin, request.connections, here=here),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
                 parent_message_id=message_id,
             )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import NO_CONVERSATION, Origin
+from backburner.actions.work import chosen_connections
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import MAX_TITLE_CHARS
@@ -51,14 +52,25 @@ def _assign_conversation(
             conversation_id = new
             chat = transitions.start_chat(new, caller.user, now=tx.now).conversation
             named = transitions.rename(chat, make_title(client, name)).conversation
-            group = replace(named, keeps_only=True, uses=caller.work_uses)
+            group = replace(
+                named,
+                keeps_only=True,
+                uses=caller.work_uses,
+                connections=_choose_connections(tx, caller),
+            )
             tx.conversations.add(Step(conversation=routing.assign(group, deps.routes)))
         tx.mcp_clients.remember_conversation(caller.user, caller.credential, conversation_id)
     return conversation_id
 
 
 def _has_uses(tx: Tx, caller: Caller, conversation_id: ConversationId) -> bool:
-    return tx.conversations.load(caller.user, conversation_id).uses == caller.work_uses
+    known = tx.conversations.load(caller.user, conversation_id)
+    given = _choose_connections(tx, caller)
+    return (known.uses, known.connections) == (caller.work_uses, given)
+
+
+def _choose_connections(tx: Tx, caller: Caller) -> tuple[str, ...] | None:
+    return chosen_connections.for_chat(tx, caller.user, None, given=caller.work_connections)
 
 
 def make_title(client: str, token: str) -> str:

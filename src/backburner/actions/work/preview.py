@@ -120,6 +120,7 @@ def _brief(task: Conversation) -> Brief:
         notify=Notify.NEVER,
         run_timeout=terms.run_timeout,
         tools=terms.tools,
+        connections=terms.connections,
         uses=task.uses,
         agent=task.agent,
         profile=task.requested_profile,

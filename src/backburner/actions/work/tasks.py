@@ -10,7 +10,7 @@ from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import folders
+from backburner.actions.work import chosen_connections, folders
 from backburner.actions.work.control import check_destinations
 from backburner.core.accounts import Caller
 from backburner.core.conversation import (
@@ -51,6 +51,8 @@ class NewTask:
     folder: str | None = None
     #: None: those of the parent.
     tools: Sequence[str] | None = None
+    #: The names of connections, among those of the parent.
+    connections: Sequence[str] | None = None
     #: The name of an agent or a profile.
     agent: str | None = None
     profile: str | None = None
@@ -89,7 +91,12 @@ async def add(
             uses = origin.uses if here is None else common_uses(here.uses, origin.uses)
             folder = folders.choose(tx, deps, origin.user, new.folder, here=here, uses=uses)
             brief = create.with_agent(deps, _brief(new, schedule, here), agent)
-            brief = replace(brief, profile=new.profile or brief.profile, folder=folder)
+            brief = replace(
+                brief,
+                profile=new.profile or brief.profile,
+                folder=folder,
+                connections=chosen_connections.choose(tx, origin, new.connections, here=here),
+            )
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
         return create.report(tx, task)
 

@@ -5,17 +5,17 @@ the records to store, and the notices and reports to send. Nothing here saves, s
 reads a clock. An event that the current state does not allow raises `Conflict`.
 """
 
-from backburner.core.question import REPEAT
+from backburner.core.question import RECONNECT, REPEAT, SKIP
 from backburner.core.transitions.answers import (
     HAPPENED,
     LEAVE,
     RAISE_ALLOWANCE,
-    SKIP,
     STOP,
     TRY_AGAIN,
     WAIT_UNTIL_TOMORROW,
     answer,
     expire,
+    withdraw,
 )
 from backburner.core.transitions.by_system import (
     apply_follower_event,
@@ -24,7 +24,9 @@ from backburner.core.transitions.by_system import (
     receive_event,
     receive_report,
     resume_after_allowance,
+    resume_after_sign_in,
     set_clock_back,
+    wait_for_sign_in,
 )
 from backburner.core.transitions.by_user import (
     archive,
@@ -61,6 +63,7 @@ from backburner.core.transitions.runs import (
     blame_pause,
     crash,
     fail,
+    fail_after,
     fail_reply,
     finish,
     has_background_work,
@@ -75,6 +78,7 @@ __all__ = [
     "MAX_CONTINUES",
     "MAX_UNATTENDED_REPLIES",
     "RAISE_ALLOWANCE",
+    "RECONNECT",
     "REPEAT",
     "SKIP",
     "STOP",
@@ -103,6 +107,7 @@ __all__ = [
     "end_in_outage",
     "expire",
     "fail",
+    "fail_after",
     "fail_reply",
     "finish",
     "follow_up",
@@ -122,6 +127,7 @@ __all__ = [
     "restore",
     "resume",
     "resume_after_allowance",
+    "resume_after_sign_in",
     "run_now",
     "set_clock_back",
     "set_schedule",
@@ -131,5 +137,7 @@ __all__ = [
     "start_discovery",
     "start_job",
     "start_task",
+    "wait_for_sign_in",
     "with_model",
+    "withdraw",
 ]

@@ -11,12 +11,14 @@ from backburner.core.ids import QuestionId
 from backburner.core.question import (
     NO,
     REPEAT,
+    SKIP,
     YES,
     Purpose,
     Question,
     accept_answer,
     answer_note,
     default_note,
+    withdrawal_note,
 )
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
@@ -36,7 +38,9 @@ from backburner.core.transitions.step import (
 )
 
 #: Answers when the work cannot continue.
-TRY_AGAIN, SKIP, STOP = "try again", "skip", "stop"
+TRY_AGAIN, STOP = "try again", "stop"
+#: Of what a question about a failure binds to: the names of the connections that failed.
+FAILED_CONNECTIONS = "connections"
 #: Answers when an allowance is used up.
 RAISE_ALLOWANCE, WAIT_UNTIL_TOMORROW = "raise", "wait until tomorrow"
 #: Answers when it is unknown whether a tool call happened.
@@ -44,11 +48,16 @@ HAPPENED, LEAVE = "it happened", "leave it"
 
 
 def answer(
-    conversation: Conversation, question_id: QuestionId, text: str, *, now: datetime
+    conversation: Conversation,
+    question_id: QuestionId,
+    text: str,
+    *,
+    now: datetime,
+    kept: str | None = None,
 ) -> Step:
-    """Answer an open question and apply its effects."""
+    """Answer an open question and apply its effects. `kept`: all that may be kept of the answer."""
     question = _find(conversation, question_id)
-    accepted = accept_answer(question, text)
+    accepted = accept_answer(question, text) if kept is None else kept
     note = answer_note(question.prompt, accepted)
     return _apply(conversation, question, accepted, note, now=now)
 
@@ -62,6 +71,11 @@ def _apply(
     elif question.purpose is Purpose.APPROVAL:
         step = _resume_with_answer(conversation, question, accepted, now=now)
         step = replace(step, grants=tool_policy.grants_given(question, accepted, now=now))
+    elif question.purpose is Purpose.INPUT:
+        # The words of the server are not for the agent, nor is the answer.
+        asked = replace(question, prompt=f"{_name_call(question)} asked the user.", outside=False)
+        step = _resume_with_answer(conversation, asked, accepted, now=now)
+        step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     elif question.purpose is Purpose.IN_DOUBT and accepted == REPEAT:
         step = _resume_with_answer(conversation, question, accepted, now=now)
         step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
@@ -69,6 +83,11 @@ def _apply(
         step = _EFFECTS[question.purpose](conversation, question, accepted, now=now)
     messages = (*record(question, note), *step.messages)
     return replace(step, answered=((question.id, accepted),), messages=messages)
+
+
+def _name_call(question: Question) -> str:
+    (call,) = question.binds_to["calls"]
+    return f"{call['server']}/{call['tool']}"
 
 
 def record(question: Question, note: str) -> tuple[NewMessage, ...]:
@@ -90,6 +109,14 @@ def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime
     # The agent is not told that the user has answered.
     items = (replace(item, content={**item.content, "expired": True}) for item in step.inbox)
     return replace(step, inbox=tuple(items))
+
+
+def withdraw(conversation: Conversation, question_id: QuestionId, *, now: datetime) -> Step:
+    """Withdraw a question that has no point any more, and go on with the work."""
+    question = _find(conversation, question_id)
+    step = _continue_work(conversation, question, now=now)
+    note = withdrawal_note(question.prompt)
+    return replace(step, withdrawn=(question.id,), messages=record(question, note))
 
 
 def _find(conversation: Conversation, question_id: QuestionId) -> Question:
@@ -148,6 +175,19 @@ def _decide_failure(
         if moved.pause_reason is not None:
             moved = replace(moved, next_run_at=None)
         return Step(conversation=moved, skipped=skipped)
+    if accepted == SKIP and FAILED_CONNECTIONS in question.binds_to:
+        return _resume_with_answer(replace(conversation, failures=0), question, accepted, now=now)
+    return _stop(conversation, question, now=now)
+
+
+def _decide_reconnection(
+    conversation: Conversation, question: Question, accepted: str, *, now: datetime
+) -> Step:
+    # The run that waits was handed back: the caller resumes it.
+    if accepted != STOP:
+        return _continue_work(conversation, question, now=now)
+    if question.run_kind is RunKind.REPLY:
+        return Step(conversation=close_question(conversation, question), stops=Stops.REPLIES)
     return _stop(conversation, question, now=now)
 
 
@@ -211,7 +251,7 @@ _EFFECTS: dict[Purpose, Callable[..., Step]] = {
     Purpose.QUESTION: _resume_with_answer,
     Purpose.IN_DOUBT: _resume_with_answer,
     Purpose.FAILURE: _decide_failure,
-    Purpose.RECONNECT: _decide_failure,
+    Purpose.RECONNECT: _decide_reconnection,
     Purpose.PROPOSAL: _decide_proposal,
     Purpose.CHANGE: _decide_change,
     Purpose.ALLOWANCE: _decide_allowance,

@@ -29,7 +29,14 @@ from backburner.core.transitions.shared_changes import (
     report_stop,
     restart_schedule,
 )
-from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step, Stops
+from backburner.core.transitions.step import (
+    FollowerEvent,
+    NewMessage,
+    Report,
+    Step,
+    Stops,
+    system_message,
+)
 
 
 def receive_event(
@@ -121,15 +128,34 @@ def apply_follower_event(conversation: Conversation, signal: FollowerEvent) -> S
 
 def pause_for_allowance(conversation: Conversation) -> Step:
     """Pause work because an allowance is used up."""
-    works = conversation.schedule is not None and conversation.pause_reason is None
-    if not works or is_proposal(conversation):
-        return Step(conversation=conversation)
-    return Step(conversation=pause_work(conversation, PauseReason.ALLOWANCE))
+    return _pause_for(conversation, PauseReason.ALLOWANCE)
 
 
 def resume_after_allowance(conversation: Conversation, *, now: datetime) -> Step:
     """Resume work that was paused for an allowance."""
-    if conversation.pause_reason is not PauseReason.ALLOWANCE:
+    return _resume_after(conversation, PauseReason.ALLOWANCE, now=now)
+
+
+def wait_for_sign_in(conversation: Conversation, text: str) -> Step:
+    """Pause work that waits for a sign-in which its user was asked for elsewhere, and say so."""
+    paused = _pause_for(conversation, PauseReason.SIGNED_OUT)
+    return replace(paused, messages=(system_message(text),))
+
+
+def resume_after_sign_in(conversation: Conversation, *, now: datetime) -> Step:
+    """Resume work that was paused because a connection needed a sign-in."""
+    return _resume_after(conversation, PauseReason.SIGNED_OUT, now=now)
+
+
+def _pause_for(conversation: Conversation, reason: PauseReason) -> Step:
+    works = conversation.schedule is not None and conversation.pause_reason is None
+    if not works or is_proposal(conversation):
+        return Step(conversation=conversation)
+    return Step(conversation=pause_work(conversation, reason))
+
+
+def _resume_after(conversation: Conversation, reason: PauseReason, *, now: datetime) -> Step:
+    if conversation.pause_reason is not reason:
         return Step(conversation=conversation)
     resumed = restart_schedule(conversation, now=now)
     if conversation.status is Status.ACTIVE:

@@ -109,6 +109,8 @@ def to_data(change: WorkChange) -> dict[str, Any]:
             "max_runs": terms.max_runs,
             "run_timeout": terms.run_timeout and terms.run_timeout.total_seconds(),
             "tools": None if terms.tools is None else list(terms.tools),
+            # Left out where it was never said, as in questions that were asked before it could be.
+            **({} if terms.connections is None else {"connections": list(terms.connections)}),
             "reports_to": [[to.channel, to.target] for to in terms.reports_to],
             "on_repeated_failure": terms.on_repeated_failure.value,
         },
@@ -128,7 +130,7 @@ def from_data(data: Mapping[str, Any]) -> WorkChange:
 
 
 def _terms(data: Mapping[str, Any]) -> Terms:
-    timeout, tools = data["run_timeout"], data["tools"]
+    timeout, tools, connections = data["run_timeout"], data["tools"], data.get("connections")
     return Terms(
         title=data["title"],
         prompt=data["prompt"],
@@ -137,6 +139,7 @@ def _terms(data: Mapping[str, Any]) -> Terms:
         max_runs=data["max_runs"],
         run_timeout=None if timeout is None else timedelta(seconds=timeout),
         tools=None if tools is None else tuple(tools),
+        connections=None if connections is None else tuple(connections),
         reports_to=tuple(Destination(*place) for place in data["reports_to"]),
         on_repeated_failure=OnRepeatedFailure(data["on_repeated_failure"]),
     )
@@ -147,9 +150,9 @@ def _describe(work: Conversation, change: WorkChange, zone: str) -> Iterator[str
     yield f"Proposed: {change.verb.value} {work.title!r} ({work.id})."
     if change.terms is not None:
         old, new = to_data(_whole(work))["terms"], to_data(change)["terms"]
-        for name in old:
-            if old[name] != new[name]:
-                before, after = _show_difference(old[name], new[name])
+        for name in dict.fromkeys([*old, *new]):
+            if old.get(name) != new.get(name):
+                before, after = _show_difference(old.get(name), new.get(name))
                 yield f"{name.replace('_', ' ')}: {before} -> {after}"
     if change.schedule is not None and change.schedule != work.schedule:
         before = "none" if work.schedule is None else describe(work.schedule, zone=zone)

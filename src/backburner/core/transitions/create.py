@@ -52,6 +52,7 @@ class Brief:
     run_timeout: timedelta | None = None
     folder: WorkFolder | None = None
     tools: tuple[str, ...] | None = None
+    connections: tuple[str, ...] | None = None
     uses: Uses = None
     agent: str | None = None
     profile: str | None = None
@@ -172,6 +173,7 @@ def _new_work(
         run_timeout=brief.run_timeout,
         folder=brief.folder,
         tools=brief.tools,
+        connections=brief.connections,
         uses=brief.uses,
         agent=brief.agent,
         requested_profile=brief.profile,

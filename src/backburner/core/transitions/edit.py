@@ -32,6 +32,7 @@ class Terms:
     max_runs: int | None
     run_timeout: timedelta | None
     tools: tuple[str, ...] | None
+    connections: tuple[str, ...] | None
     reports_to: tuple[Destination, ...]
     on_repeated_failure: OnRepeatedFailure
 
@@ -46,6 +47,7 @@ class Terms:
             max_runs=conversation.max_runs,
             run_timeout=conversation.run_timeout,
             tools=conversation.tools,
+            connections=conversation.connections,
             reports_to=conversation.reports_to,
             on_repeated_failure=conversation.on_repeated_failure,
         )
@@ -78,6 +80,7 @@ def edit_terms(
         max_runs=terms.max_runs,
         run_timeout=terms.run_timeout,
         tools=terms.tools,
+        connections=terms.connections,
         reports_to=terms.reports_to,
         on_repeated_failure=terms.on_repeated_failure,
     )
@@ -87,8 +90,13 @@ def edit_terms(
     else:
         step = apply_change(conversation, edited, now=now)
     before = Terms.of(conversation)
-    is_other_work = (terms.prompt, terms.tools) != (before.prompt, before.tools)
+    is_other_work = _rights(terms) != _rights(before)
     return replace(step, ends_all_grants=is_other_work)
+
+
+def _rights(terms: Terms) -> tuple[object, ...]:
+    """Return what the grants of work were given for."""
+    return terms.prompt, terms.tools, terms.connections
 
 
 def apply_change(before: Conversation, after: Conversation, *, now: datetime) -> Step:

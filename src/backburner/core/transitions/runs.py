@@ -4,6 +4,7 @@ An outcome is applied to the conversation as it is now, not as it was when the r
 background runs change the state of the work; replies do not.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -26,6 +27,7 @@ from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
 from backburner.core.question import (
     FIRST_REMINDER,
     NO,
+    SKIP,
     YES,
     NewQuestion,
     Purpose,
@@ -33,7 +35,7 @@ from backburner.core.question import (
     QuestionType,
 )
 from backburner.core.run import Failure, FailureKind, Run, SkippedSlots, SkipReason
-from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
+from backburner.core.transitions.answers import FAILED_CONNECTIONS, STOP, TRY_AGAIN
 from backburner.core.transitions.shared_changes import (
     account_for_slots,
     advance_schedule,
@@ -154,7 +156,7 @@ def fail(conversation: Conversation, run: Run, failure: Failure, *, now: datetim
         return Step(conversation=_count_run(conversation, now), messages=(message,))
     verdict = retry.judge(conversation, failure, now=now)
     if isinstance(verdict, retry.AskUser):
-        return _ask_about(_count_run(conversation, now), run, failure, verdict.purpose, now=now)
+        return _ask_about(_count_run(conversation, now), run, failure, now=now)
     failed = replace(
         _count_run(conversation, now), failures=retry.count_failure(conversation, failure)
     )
@@ -162,6 +164,22 @@ def fail(conversation: Conversation, run: Run, failure: Failure, *, now: datetim
         newly = not isinstance(verdict, retry.AtLimit) or verdict.newly
         return _give_up(failed, failure, newly=newly, now=now)
     return _try_again(failed, failure, verdict.at, now=now)
+
+
+def fail_after(
+    conversation: Conversation, run: Run, outcome: Outcome, failure: Failure, *, now: datetime
+) -> Step:
+    """Apply the failure of a background run whose agent went on without what failed.
+
+    What it said and found is kept, but its work is not done.
+    """
+    state = conversation.state
+    # A run that fails for that reason would hide why this one did.
+    with suppress(TooLarge):
+        outside = conversation.outside_read
+        state = advance_state(state, outcome.state_update, outcome.next_step, outside=outside)
+    step = fail(replace(conversation, state=state), run, failure, now=now)
+    return replace(step, messages=(*worker_message(outcome.message), *step.messages))
 
 
 def crash(conversation: Conversation, run: Run, *, now: datetime) -> Step:
@@ -352,12 +370,15 @@ def _end_in_error(conversation: Conversation, text: str, *, now: datetime) -> St
     )
 
 
-def _ask_about(
-    conversation: Conversation, run: Run, failure: Failure, purpose: Purpose, *, now: datetime
-) -> Step:
-    options = (TRY_AGAIN, SKIP, STOP) if conversation.is_recurring else (TRY_AGAIN, STOP)
+def _ask_about(conversation: Conversation, run: Run, failure: Failure, *, now: datetime) -> Step:
+    # One-time work that is skipped goes on without the connections that failed.
+    may_skip = conversation.is_recurring or bool(failure.connections)
+    options = (TRY_AGAIN, SKIP, STOP) if may_skip else (TRY_AGAIN, STOP)
     question = NewQuestion(type=QuestionType.CHOICE, prompt=failure.message, options=options)
-    step = open_question(conversation, _question(question, run, now=now, purpose=purpose))
+    asked = _question(question, run, now=now, purpose=Purpose.FAILURE)
+    if failure.connections:
+        asked = replace(asked, binds_to={FAILED_CONNECTIONS: list(failure.connections)})
+    step = open_question(conversation, asked)
     message = system_message(f"The work cannot continue: {failure.message}")
     return replace(step, messages=(message,))
 

@@ -117,6 +117,7 @@ def proposal_question(
         "schedule": None if conversation.schedule is None else to_json(conversation.schedule),
         "folder": conversation.folder_path,
         "tools": None if conversation.tools is None else list(conversation.tools),
+        "connections": list(conversation.connections or ()),
         "recipients": [[to.channel, to.target] for to in conversation.reports_to],
         "notify": conversation.notify.value,
         "max_runs": conversation.max_runs,
@@ -160,6 +161,9 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
     if conversation.tools is not None:
         tools = ", ".join(conversation.tools) or "none"
         lines.append(_truncate(f"Tools: {tools}.", MAX_PROPOSAL_LINE_CHARS))
+    if conversation.connections:
+        names = ", ".join(conversation.connections)
+        lines.append(_truncate(f"It would use: {names}.", MAX_PROPOSAL_LINE_CHARS))
     if conversation.reports_to:
         destinations = ", ".join(f"{to.channel} {to.target}" for to in conversation.reports_to)
         lines.append(_truncate(f"It would report to: {destinations}.", MAX_PROPOSAL_LINE_CHARS))

@@ -73,10 +73,10 @@ def list_binding(
 
 
 def is_same_work(task: Conversation, job: Conversation) -> bool:
-    """Return whether a task still has the prompt, tools and folder of its test run."""
+    """Return whether a task still has the prompt, tools, folder and connections of its test run."""
     context = task.state.context
     texts = {name: str(context.get(name, "")) for name in ("prompt", "description")}
-    same_place = job.folder_path == task.folder_path
+    same_place = (job.folder_path, job.connections) == (task.folder_path, task.connections)
     return same_place and (job.state.context, job.tools) == ({**context, **texts}, task.tools)
 
 

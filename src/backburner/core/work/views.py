@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from backburner.core.conversation import (
+    PASSING_PAUSES,
     Conversation,
     EndedAs,
     Kind,
@@ -86,6 +87,8 @@ class JobView:
     agent: str | None
     #: Where it works; None: in the private workspace.
     folder: str | None
+    #: The names of the connections that it may use.
+    connections: tuple[str, ...] | None
     #: Of each run.
     timeout: timedelta | None
     status: JobStatus
@@ -182,10 +185,10 @@ def is_listed_as_task(conversation: Conversation) -> bool:
 def counts_as_active(conversation: Conversation) -> bool:
     """Return whether it counts towards the limit on active tasks.
 
-    Work paused for an allowance does, because it resumes by itself; a proposal does not.
+    Work that is paused and resumes by itself does; a proposal does not.
     """
     is_task = conversation.kind in (Kind.TASK, Kind.CHAT) and conversation.schedule is not None
-    continues = conversation.pause_reason in (None, PauseReason.ALLOWANCE)
+    continues = conversation.pause_reason in (None, *PASSING_PAUSES)
     return is_task and continues and task_status(conversation) is not TaskStatus.PROPOSED
 
 
@@ -220,10 +223,11 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         prompt=str(context.get("prompt", "")),
         agent=conversation.agent or conversation.requested_profile,
         folder=conversation.folder_path,
+        connections=conversation.connections,
         timeout=conversation.run_timeout,
         status=status,
         needs_you=bool(conversation.questions),
-        paused=conversation.pause_reason in (PauseReason.USER, PauseReason.ALLOWANCE),
+        paused=conversation.pause_reason in (PauseReason.USER, *PASSING_PAUSES),
         question=None if question is None else question.prompt,
         parent_id=conversation.parent_id,
         parent_run_id=conversation.parent_run_id,

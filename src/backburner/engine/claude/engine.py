@@ -70,6 +70,8 @@ class ClaudeEngine:
         if program is None:
             program = await self._start(request)
             program.place = place
+        # In each turn: a program that was kept may have had another key.
+        program.line.own_headers = self._own_headers(request)
         self.active_programs += 1
         try:
             async with aclosing(program.turn(request.prompt, request.tools, gate)) as events:
@@ -103,6 +105,13 @@ class ClaudeEngine:
             raise
         program.memory = list(request.memory)
         return program
+
+    def _own_headers(self, request: TurnRequest) -> Mapping[str, str] | None:
+        if request.own_key is None:
+            return None
+        if self._model.subscription:
+            return {"authorization": f"Bearer {request.own_key}"}
+        return {"x-api-key": request.own_key}
 
     def _make_folder(self) -> ProgramFolder:
         return self._homes.make()

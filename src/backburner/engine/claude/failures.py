@@ -26,12 +26,18 @@ LIMITS = {
 TEMPORARY = (408, 409, 425, 429)
 
 
-def explain_model(failure: ModelFailure, *, resumed: bool) -> EngineFailed:
+def explain_model(
+    failure: ModelFailure, *, resumed: bool, has_called: bool = False
+) -> EngineFailed:
+    """Explain a failed call of the model. `has_called`: tools were called in this turn before."""
     status, message = failure.status, failure.message
     if status is None:
         return ModelUnavailable(message)
     if resumed and (status == 413 or any(text in message.lower() for text in TOO_LONG)):
         return SessionGone("The session has become too long for the model.")
+    # Before that it was sent with every request; but calls may not be made again.
+    if resumed and status == 400 and "image" in message.lower() and not has_called:
+        return SessionGone("The session has an image that the model refuses.")
     if status in DENIED:
         refusal, hint = DENIED[status]
         return ModelAccessDenied(refusal, hint=hint, permanent=True)

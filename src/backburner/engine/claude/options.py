@@ -27,7 +27,7 @@ SDK_VARIABLES = (
 PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: A run has limits of its own.
 MAX_CALL_MILLISECONDS = 24 * 3600 * 1000
-MAX_RESULT_TOKENS = 50_000
+MAX_RESULT_TOKENS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

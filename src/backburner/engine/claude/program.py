@@ -114,7 +114,9 @@ class Program:
 
     def _failure(self, message: str) -> Exception:
         if self.line.failure is not None:
-            return failures.explain_model(self.line.failure, resumed=self.resumed)
+            return failures.explain_model(
+                self.line.failure, resumed=self.resumed, has_called=self.turn_tools.has_called
+            )
         limit = self.folder.read_limit()
         return failures.explain_program(message, resumed=self.resumed, limit=limit)
 

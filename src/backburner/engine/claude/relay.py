@@ -50,6 +50,8 @@ class Line:
     """One program's connection to the model."""
 
     address: str
+    #: Instead of those of the relay, with the key of the user who pays.
+    own_headers: Mapping[str, str] | None = field(default=None, repr=False)
     #: Of the run that pays; None: no calls are allowed.
     gate: Gate | None = None
     #: The allowance is used up.
@@ -113,7 +115,6 @@ class Relay:
         check_address(self.address)
         self._client = httpx2.AsyncClient(
             base_url=self.address,
-            headers=self.headers,
             timeout=httpx2.Timeout(self.stall.total_seconds(), connect=CONNECT_SECONDS),
             trust_env=False,
         )
@@ -178,8 +179,11 @@ class Relay:
     async def _ask(self, call: ModelCall, line: Line, send: Send) -> None:
         meter, answered, gate = UsageMeter(streamed=call.streamed), False, line.gate
         try:
+            # Of one key only: a client with headers of its own would send both.
+            own = self.headers if line.own_headers is None else line.own_headers
+            keys = [(name.encode(), value.encode()) for name, value in own.items()]
             request = self._client.stream(
-                "POST", call.target, content=call.body, headers=list(call.headers)
+                "POST", call.target, content=call.body, headers=[*call.headers, *keys]
             )
             async with request as response:
                 meter.streamed &= response.is_success

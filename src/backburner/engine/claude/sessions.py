@@ -15,6 +15,8 @@ from backburner.core.errors import SessionGone
 
 #: Set in a line that only reports a failed call of the model.
 API_ERROR_FIELD = "isApiErrorMessage"
+#: The result of a call once more, for programs that show it; images make it long.
+COPY_FIELD = "toolUseResult"
 #: Project, session and the path below it.
 _Key = tuple[str, str, str]
 
@@ -51,6 +53,8 @@ def _read_key(key: SessionKey) -> _Key:
 
 
 def dump_entry(subpath: str, entry: SessionStoreEntry) -> str:
+    if any(block.get("type") == "image" for block in _blocks_in(entry.get(COPY_FIELD))):
+        entry = {name: value for name, value in entry.items() if name != COPY_FIELD}  # type: ignore[assignment]  # An entry from the SDK.
     return json.dumps([subpath, entry], ensure_ascii=False, separators=(",", ":"))
 
 
@@ -95,5 +99,9 @@ def _count_complete(added: Iterable[tuple[_Key, SessionStoreEntry]]) -> int:
 
 def _blocks(entry: Any) -> Iterable[dict[str, Any]]:
     message = entry.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return (block for block in content or () if isinstance(block, dict))
+    return _blocks_in(message.get("content") if isinstance(message, dict) else None)
+
+
+def _blocks_in(content: Any) -> Iterable[dict[str, Any]]:
+    blocks = content if isinstance(content, list) else ()
+    return (block for block in blocks if isinstance(block, dict))

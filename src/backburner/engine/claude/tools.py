@@ -3,6 +3,7 @@
 The program knows only the name, the schema, the description and the results of a tool.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,9 @@ from backburner.engine.fence import fence
 from backburner.ports import Gate, Offer, ToolResult
 
 MAX_NAME_CHARS = 64
+#: The program would replace results of more than 50,000 characters by their start. More than any
+#: result has: the gate cuts them.
+MAX_RESULT_CHARS = 400_000
 #: The program silently drops a tool whose schema has one of these at the top level.
 UNSUPPORTED_KEYWORDS = ("oneOf", "anyOf", "allOf")
 
@@ -30,9 +34,11 @@ class TurnTools:
     gate: Gate | None = None
     #: The result of a call asked for the end of the turn.
     stopped: bool = False
+    has_called: bool = False
 
     def begin(self, offers: Sequence[Offer], gate: Gate) -> None:
-        self.offers, self.gate, self.stopped = expose(offers), gate, False
+        self.offers, self.gate = expose(offers), gate
+        self.stopped = self.has_called = False
 
     async def call(self, server: str, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Call a tool by the names that the program knows."""
@@ -48,6 +54,7 @@ class TurnTools:
     async def make(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         if self.gate is None:
             return ToolResult("The turn is over.", failed=True, stop=True)
+        self.has_called = True
         result = await self.gate.call(offer, arguments)
         self.stopped |= result.stop
         return result
@@ -90,6 +97,7 @@ def _server(name: str, turn_tools: TurnTools) -> Server:
                     name=plain,
                     description=offer.description,
                     input_schema=_schema(offer.parameters),
+                    _meta={"anthropic/maxResultSizeChars": MAX_RESULT_CHARS},
                 )
                 for plain, offer in turn_tools.offers[name].items()
             ]
@@ -101,12 +109,23 @@ def _server(name: str, turn_tools: TurnTools) -> Server:
         del context
         result = await turn_tools.call(name, params.name, params.arguments or {})
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=result.text)],
+            content=[types.TextContent(type="text", text=result.text), *_images(result)],
             # The program would not stop after a failed call.
             is_error=result.failed and not result.stop,
         )
 
     return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _images(result: ToolResult) -> list[types.ImageContent]:
+    return [
+        types.ImageContent(
+            type="image",
+            data=base64.b64encode(blob.data).decode(),
+            mime_type=blob.media_type,
+        )
+        for blob in result.blobs
+    ]
 
 
 def _is_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:

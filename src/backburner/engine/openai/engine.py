@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -24,6 +25,14 @@ MAX_STEPS = 100
 CONNECT_TIMEOUT = timedelta(seconds=10)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """A model, asked with the key of the settings or of a user."""
+
+    model: OpenAIChatModel
+    key: str = field(repr=False)
+
+
 class OpenAIEngine:
     def __init__(
         self,
@@ -31,12 +40,14 @@ class OpenAIEngine:
         model: str,
         address: str,
         key: str = "",
+        sees_images: bool = False,
         stall: timedelta,
         max_steps: int = MAX_STEPS,
     ) -> None:
         """`stall`: the timeout for a silent server."""
         self._name = model
         self._key = key
+        self._sees_images = sees_images
         self._server = urlsplit(address).netloc.rpartition("@")[2] or address
         self._max_steps = max_steps
         silence = stall.total_seconds()
@@ -53,22 +64,25 @@ class OpenAIEngine:
         )
         # These would be taken from there too, and would leak to other servers.
         self._client.organization = self._client.project = None
-        profile = OpenAIModelProfile(
+        self._profile = OpenAIModelProfile(
             # A stream that ends without a finish reason was cut.
             openai_chat_streaming_requires_finish_reason=True,
             openai_supports_strict_tool_definition=False,
         )
-        provider = OpenAICompatibleProvider("backburner", openai_client=self._client)
-        self._model = OpenAIChatModel(model, provider=provider, profile=profile)
+        self._model = self._make_model(self._client)
 
     async def close(self) -> None:
         await self._client.close()
 
     async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         check_address(self._address)
-        turn = OpenAITurn(request, gate, self._name)
+        turn = OpenAITurn(request, gate, self._name, sees_images=self._sees_images)
+        access = ModelAccess(self._model, self._key)
+        if request.own_key is not None:
+            client = self._client.with_options(api_key=request.own_key)
+            access = ModelAccess(self._make_model(client), request.own_key)
         for _ in range(self._max_steps):
-            for part in (self._ask(turn), turn.act()):
+            for part in (self._ask(turn, access), turn.act()):
                 async with aclosing(part) as events:
                     async for event in events:
                         yield event
@@ -76,18 +90,37 @@ class OpenAIEngine:
                 return
         raise EngineFailed(f"The model did not finish within {self._max_steps} requests.")
 
-    async def _ask(self, turn: OpenAITurn) -> AsyncGenerator[EngineEvent, None]:
+    def _make_model(self, client: AsyncOpenAI) -> OpenAIChatModel:
+        provider = OpenAICompatibleProvider("backburner", openai_client=client)
+        return OpenAIChatModel(self._name, provider=provider, profile=self._profile)
+
+    async def _ask(
+        self, turn: OpenAITurn, access: ModelAccess
+    ) -> AsyncGenerator[EngineEvent, None]:
         """Stream the next message of the model."""
         try:
-            async with self._model.request_stream(turn.messages, None, turn.parameters) as stream:
-                async with aclosing(_texts(stream)) as texts:
-                    async for text in texts:
-                        yield TextDelta(turn.add_text(text))
-                turn.add_response(stream.get())
+            async with aclosing(self._stream(turn, access.model)) as events:
+                async for event in events:
+                    yield event
         except ERRORS as error:
+            if is_rejected(error) and turn.drop_images():
+                # The model may not see at all, or an image may be damaged.
+                async with aclosing(self._ask(turn, access)) as events:
+                    async for event in events:
+                        yield event
+                return
             if is_rejected(error) and turn.can_start_over:
                 raise SessionGone(f"{self._server} rejected the stored session.") from None
-            raise explain(error, model=self._name, server=self._server, key=self._key) from None
+            raise explain(error, model=self._name, server=self._server, key=access.key) from None
+
+    async def _stream(
+        self, turn: OpenAITurn, model: OpenAIChatModel
+    ) -> AsyncGenerator[EngineEvent, None]:
+        async with model.request_stream(turn.messages, None, turn.parameters) as stream:
+            async with aclosing(_texts(stream)) as texts:
+                async for text in texts:
+                    yield TextDelta(turn.add_text(text))
+            turn.add_response(stream.get())
 
 
 async def _texts(stream: StreamedResponse) -> AsyncGenerator[str, None]:

@@ -11,7 +11,7 @@ from backburner.core.errors import EngineFailed
 from backburner.core.ids import new_session_id
 from backburner.engine.endings import explain_nothing, note_for
 from backburner.engine.fence import fence
-from backburner.engine.openai import history
+from backburner.engine.openai import history, images
 from backburner.engine.openai.tools import (
     OUTCOME_TOOL,
     ParsedCall,
@@ -39,15 +39,20 @@ PARAGRAPH = "\n\n"
 
 
 class OpenAITurn:
-    def __init__(self, request: TurnRequest, gate: Gate, model: str) -> None:
+    def __init__(
+        self, request: TurnRequest, gate: Gate, model: str, *, sees_images: bool = False
+    ) -> None:
         self._request = request
         self._gate = gate
         self._model = model
         self._session_id = request.session_id or new_session_id()
         self._offers = name_tools(request.tools, reserved=OUTCOME_TOOL)
         self.parameters = parameters_for(self._offers, request.schema)
+        self._sees_images = sees_images
         prompt = history.prompt(request.prompt)
         self.messages: list[ModelMessage] = [*history.load(request.memory), prompt]
+        if not sees_images:
+            self.messages = images.without_images(self.messages)
         # Saved with the first response: without one there is no session to resume.
         self._unsaved: list[ModelMessage] = [prompt]
         self._turn_text = ""
@@ -61,6 +66,14 @@ class OpenAITurn:
     def can_start_over(self) -> bool:
         """True while the turn has had no effects, and has memory that a new start would drop."""
         return self._responses == 0 and bool(self._request.memory)
+
+    def drop_images(self) -> bool:
+        """Take the images out of the messages, for a model that refuses them; False: none."""
+        if not images.has_images(self.messages):
+            return False
+        self.messages = images.without_images(self.messages)
+        self._sees_images = False
+        return True
 
     def add_text(self, text: str) -> str:
         """Add a piece of the model's text; return it as it is to be streamed."""
@@ -96,10 +109,16 @@ class OpenAITurn:
             yield self._remember(history.result(calls[0].part, ACCEPTED))
             yield TurnEnded(self._turn_text, _outcome_of(calls[0]))
         else:
+            results = list[tuple[str, ToolResult]]()
             for call in calls:
                 result = await self._call(call) if may_continue else _NOT_MADE
                 self.is_over = self.is_over or result.stop
-                yield self._remember(history.result(call.part, result.text, failed=result.failed))
+                results.append((call.part.tool_name, result))
+                text = result.text if self._sees_images else images.describe_unseen(result)
+                yield self._remember(history.result(call.part, text, failed=result.failed))
+            # Results have to follow their calls at once.
+            if self._sees_images and (shown := images.show(results)) is not None:
+                yield self._remember(shown)
 
     async def _call(self, call: ParsedCall) -> ToolResult:
         name = call.part.tool_name

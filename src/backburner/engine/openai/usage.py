@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 
 from backburner.core.allowance import Usage
+from backburner.engine.openai.images import IMAGE_TOKENS, count_images, texts_of
 
 BYTES_PER_TOKEN = 4
 #: The overhead of a message, roughly.
@@ -51,15 +52,24 @@ def session_tokens(
 
 def _count_bytes(messages: Iterable[ModelMessage]) -> int:
     return sum(
-        _MESSAGE_BYTES + sum(len(text.encode(errors="replace")) for text in _texts(message))
+        _MESSAGE_BYTES
+        + sum(len(text.encode(errors="replace")) for text in _texts(message))
+        + _count_images(message) * IMAGE_TOKENS * BYTES_PER_TOKEN
         for message in messages
     )
+
+
+def _count_images(message: ModelMessage) -> int:
+    parts = (part for part in message.parts if isinstance(part, UserPromptPart))
+    return sum(count_images(part.content) for part in parts)
 
 
 def _texts(message: ModelMessage) -> Iterator[str]:
     for part in message.parts:
         match part:
-            case UserPromptPart() | TextPart() | ThinkingPart() | ToolReturnPart():
+            case UserPromptPart(content=content):
+                yield from texts_of(content)
+            case TextPart() | ThinkingPart() | ToolReturnPart():
                 yield str(part.content)
             case ToolCallPart():
                 yield part.tool_name + part.args_as_json_str()

@@ -170,6 +170,7 @@ class Credentials(Group):
             "name": new.name,
             "scopes": " ".join(sorted(new.scopes)),
             "uses": dump_uses(new.uses),
+            "connections": " ".join(sorted(new.connections)),
             "created_at": now,
             "expires_at": new.expires_at,
         }
@@ -235,6 +236,7 @@ def _to_caller(row: Row[Any]) -> Caller:
         kind=CredentialKind(row.kind),
         name=row.name,
         uses=load_uses(row.uses),
+        connections=frozenset(row.connections.split()),
     )
 
 
@@ -245,6 +247,7 @@ def _to_credential(row: Row[Any]) -> Credential:
         name=row.name,
         scopes=_read_scopes(row),
         uses=load_uses(row.uses),
+        connections=frozenset(row.connections.split()),
         created_at=row.created_at,
         expires_at=row.expires_at,
         used_at=row.used_at,

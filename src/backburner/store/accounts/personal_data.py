@@ -10,7 +10,18 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Select, Table, bindparam, delete, exists, func, select, tuple_
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    func,
+    select,
+    tuple_,
+)
 
 from backburner.core.accounts import Role
 from backburner.core.errors import NotFound
@@ -31,6 +42,8 @@ class Part:
     #: Columns with JSON as text.
     json: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
+    #: Which rows are exported; none: all.
+    where: ColumnElement[bool] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -39,23 +52,32 @@ class Part:
         return [column.name for column in self.table.columns if column.name not in left_out]
 
 
-def _part(table: Table, *key: str, json: Sequence[str] = (), left_out: Sequence[str] = ()) -> Part:
+def _part(
+    table: Table,
+    *key: str,
+    json: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+    where: ColumnElement[bool] | None = None,
+) -> Part:
     columns = tuple(table.c[name] for name in key or ("id",))
     # Numbers would tell how busy the whole install is.
-    return Part(table, columns, frozenset(json), frozenset([*left_out, "number"]))
+    return Part(table, columns, frozenset(json), frozenset([*left_out, "number"]), where)
 
 
 PARTS = {
     "conversations": _part(
         tables.conversations,
-        json=["schedule", "context", "data", "outside_state", "tools", "reports_to"],
+        json=[
+            *("schedule", "context", "data", "outside_state", "tools", "connections"),
+            "reports_to",
+        ],
         left_out=["turn_run", "turn_until", "epoch", "last_result_hash", "session_id", "after_id"],
     ),
     "messages": _part(tables.messages, "number"),
     "questions": _part(tables.questions, json=["options", "binds_to"]),
     "runs": _part(tables.runs, left_out=["epoch", "worker", "draft"]),
     "tool_calls": _part(
-        tables.tool_calls, json=["arguments"], left_out=["epoch", "digest", "definition"]
+        tables.tool_calls, json=["arguments", "files"], left_out=["epoch", "digest", "definition"]
     ),
     "receipts": _part(tables.receipts, json=["arguments"], left_out=["digest"]),
     "grants": _part(tables.grants, json=["words"], left_out=["definition", "call"]),
@@ -65,8 +87,20 @@ PARTS = {
     ),
     "memories": _part(tables.memories, "key"),
     "folders": _part(tables.folders, "path", "machine", json=["instructions"]),
+    "connections": _part(tables.connections, json=["headers"], left_out=["last_error"]),
+    "connection_tools": _part(
+        tables.connection_tools,
+        *("connection_id", "name"),
+        json=["definition", "accepted_definition"],
+        left_out=["digest", "accepted", "reported"],
+    ),
+    "connection_calls": _part(tables.connection_calls),
     "summaries": _part(
         tables.summaries, "conversation_id", json=["messages"], left_out=["session_id"]
+    ),
+    # Their bytes are read apart.
+    "files": _part(
+        tables.files, "digest", left_out=["unused_since", "deleted_at"], where=~tables.is_unused
     ),
     "spend": _part(tables.spend, "number"),
     "allowances": _part(tables.allowances, "scope", "root_id"),
@@ -75,8 +109,12 @@ PARTS = {
 #: Tables of a user that are not exported, with the reason.
 LEFT_OUT = {
     "inbox": "its items repeat messages, questions and events",
+    "file_pieces": "the bytes of files, which are exported with them",
+    "file_uses": "which calls name which files, as they say themselves",
     "waits": "which runs wait for which jobs",
     "outcomes": "the proof that a run committed",
+    "started_sign_ins": "sign-ins that end within minutes",
+    "token_leases": "which process renews which tokens",
     "counters": "the last number of each kind of row",
     "totals": "the sums of spend",
     "session_entries": "messages and calls again, in the format of an engine",
@@ -84,6 +122,8 @@ LEFT_OUT = {
     "outage_reports": "which outages of models they were told about",
     "memory_words": "the search index of memories",
     "answers": "responses to requests, kept for a day",
+    "secrets": "an export would be as good as a sign-in",
+    "data_keys": "the key that seals the secrets",
     "audit": "what operators did; /api/me/audit shows what concerns the user",
 }
 _PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")
@@ -98,6 +138,8 @@ def select_page(name: str, *, is_first: bool) -> Select[Any]:
     exported = [part.table.c[column] for column in part.names]
     key = [column.label(f"key_{number}") for number, column in enumerate(part.key)]
     page = select(*exported, *key).where(part.table.c.user_id == bindparam("owner"))
+    if part.where is not None:
+        page = page.where(part.where)
     if not is_first:
         last = [
             bindparam(f"after_{number}", type_=column.type)

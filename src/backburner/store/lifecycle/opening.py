@@ -4,11 +4,12 @@ A database that cannot be used is refused with an explanation, and left unchange
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -28,6 +29,7 @@ from backburner.store.lifecycle.schema import (
 from backburner.store.tables import conversations, install
 from backburner.store.tx import Tx
 
+T = TypeVar("T")
 #: The key in `install` of the row that is written to see whether rows can be.
 WRITTEN = "written"
 _SELECT_LAST_CHANGE = select(func.max(conversations.c.updated_at))
@@ -67,15 +69,19 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
 
 def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> DatabaseState:
     """Inspect a database without changing it, and refuse it as `open_database` would."""
-    engine = _make_engine(url)
-    with ExitStack() as stack, _explained(engine):
-        stack.callback(engine.dispose)
-        if path := _file_of(engine):
-            return _look_at_file(path, versions)
-        name = postgres_server.name_of(engine.url)
-        with engine.begin() as connection:
-            postgres_server.check(connection, name)
-            return _look(connection, name, versions)
+    with _looking(url, versions) as (state, _):
+        return state
+
+
+def read_at_rest(url: str, clock: Clock, read: Callable[[Tx], T]) -> T | None:
+    """Read from a database without changing it.
+
+    None: there is none, its tables are of another revision, or a server has it open.
+    """
+    with _looking(url, OUR_VERSIONS) as (state, connection):
+        if connection is None or state.revision != state.newest:
+            return None
+        return read(Tx(connection, clock))
 
 
 def file_of(url: str) -> Path | None:
@@ -95,22 +101,37 @@ def _check_server(engine: Engine, versions: Versions) -> None:
         check_tables(connection, name, versions=versions)
 
 
-def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
+@contextmanager
+def _looking(url: str, versions: Versions) -> Iterator[tuple[DatabaseState, Connection | None]]:
+    engine = _make_engine(url)
+    with ExitStack() as stack, _explained(engine):
+        stack.callback(engine.dispose)
+        if path := _file_of(engine):
+            yield _look_at_file(path, versions, stack)
+            return
+        name = postgres_server.name_of(engine.url)
+        with engine.begin() as connection:
+            postgres_server.check(connection, name)
+            yield _look(connection, name, versions), connection
+
+
+def _look_at_file(
+    path: Path, versions: Versions, stack: ExitStack
+) -> tuple[DatabaseState, Connection | None]:
     newest = known_revisions(versions)[-1]
     set_aside.refuse_empty(path)
     if not path.exists() or not path.stat().st_size:
-        return DatabaseState(None, newest)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(sqlite_file.owned(path))
-        except StoreFailed as error:
-            if error.permanent:
-                raise
-            # Its owner must stay the only connection.
-            return DatabaseState(None, newest, in_use=True)
-        sqlite_file.check(path)
-        connection = stack.enter_context(sqlite_file.look(path))
-        return _look(connection, f"The database file {path}", versions)
+        return DatabaseState(None, newest), None
+    try:
+        stack.enter_context(sqlite_file.owned(path))
+    except StoreFailed as error:
+        if error.permanent:
+            raise
+        # Its owner must stay the only connection.
+        return DatabaseState(None, newest, in_use=True), None
+    sqlite_file.check(path)
+    connection = stack.enter_context(sqlite_file.look(path))
+    return _look(connection, f"The database file {path}", versions), connection
 
 
 def _look(connection: Connection, name: str, versions: Versions) -> DatabaseState:

@@ -30,7 +30,7 @@ from backburner.ports import (
     ToolCallRow,
 )
 from backburner.store.accounts.users import ProfileQueries
-from backburner.store.mapping import load, to_message, to_question, to_run
+from backburner.store.mapping import load, load_references, to_message, to_question, to_run
 from backburner.store.queries.activity import ActivityQueries
 from backburner.store.queries.children import ChildQueries
 from backburner.store.queries.conversations import ConversationQueries
@@ -247,6 +247,7 @@ def _to_call_row(row: Row[Any]) -> ToolCallRow:
         grant_id=row.grant_id and GrantId(row.grant_id),
         started_at=row.started_at,
         ended_at=row.ended_at,
+        files=load_references(row.files),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Integer, Select, Text, and_, bindparam, case, func, or_, select, text
 
 from backburner.core.allowance import Amount, Cost
-from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason
+from backburner.core.conversation import PASSING_PAUSES, Conversation, EndedAs, Kind
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.work.proposal import RejectedProposal
@@ -33,10 +33,13 @@ _has_work = and_(
     or_(conversations.c.kind == Kind.TASK.value, conversations.c.kind == Kind.CHAT.value),
     conversations.c.schedule.is_not(None),
 )
-# A task paused for an allowance resumes by itself.
+# A task with one of these resumes by itself.
 _is_active = or_(
     conversations.c.pause_reason.is_(None),
-    conversations.c.pause_reason == PauseReason.ALLOWANCE.value,
+    *(
+        conversations.c.pause_reason == text(f"'{reason.value}'")
+        for reason in sorted(PASSING_PAUSES)
+    ),
 )
 select_active = (
     select(conversations.c.id, conversations.c.title)

@@ -2,7 +2,7 @@
 
 from sqlalchemy import ColumnElement, and_, not_, or_, select
 
-from backburner.core.conversation import EndedAs, Kind, PauseReason, Status
+from backburner.core.conversation import PASSING_PAUSES, EndedAs, Kind, PauseReason, Status
 from backburner.core.question import Purpose
 from backburner.core.work.views import JobStatus, TaskStatus
 from backburner.store.tables import conversations, is_open, questions
@@ -46,7 +46,7 @@ def _ended(*endings: EndedAs) -> ColumnElement[bool]:
 _over = or_(_archived, _unpaused)
 _JOB_CONDITIONS: dict[JobStatus, ColumnElement[bool]] = {
     JobStatus.RUNNING: or_(
-        and_(_busy, ~conversations.c.resuming), _paused(PauseReason.USER, PauseReason.ALLOWANCE)
+        and_(_busy, ~conversations.c.resuming), _paused(PauseReason.USER, *PASSING_PAUSES)
     ),
     JobStatus.RESUMED: and_(_busy, conversations.c.resuming),
     JobStatus.COMPLETED: and_(_over, _ended(EndedAs.COMPLETED)),

@@ -44,6 +44,7 @@ from backburner.ports import Claimer
 from backburner.store.queue import next_profiles
 from backburner.store.tables import (
     PAUSED,
+    connections,
     conversations,
     inbox,
     install,
@@ -315,9 +316,20 @@ _has_children = (
 )
 
 
+_has_connections = (
+    select(connections.c.id)
+    .where(connections.c.user_id == conversations.c.user_id)
+    .limit(_ONE)
+    .correlate(conversations)
+    .scalar_subquery()
+    .is_not(None)
+    .label("has_connections")
+)
+
+
 def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
-        select(conversations, _has_children)
+        select(conversations, _has_children, _has_connections)
         .join(inbox, _same_conversation)
         .join(users, users.c.id == inbox.c.user_id)
         .where(is_unserved, inbox.c.from_person, is_open, is_served, users.c.disabled_at.is_(None))

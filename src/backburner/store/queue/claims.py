@@ -198,7 +198,11 @@ class Queue(Group):
             claim = taker.resume(conversation, handed_back[0], epoch=epoch, unattended=False)
         else:
             claim = taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=False)
-        return claim and replace(claim, has_children=bool(row.has_children))
+        return claim and replace(
+            claim,
+            has_children=bool(row.has_children),
+            has_connections=bool(row.has_connections),
+        )
 
     def claim_work(
         self,

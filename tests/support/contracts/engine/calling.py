@@ -1,8 +1,11 @@
 """Tool calls: only through the gate, each once, with the result sent to the model."""
 
+from base64 import b64encode
 from dataclasses import replace
 
-from backburner.ports import Offer, ToolResult
+from backburner.ports import Blob, Offer, ToolResult
+from backburner.runs.tool_results import MAX_RESULT_CHARS
+from support.cases.images import png
 from support.contracts.engine.harness import EngineHarness, ModelSubject
 from support.model_api import CallTool, Say
 
@@ -29,6 +32,40 @@ async def a_failed_call_is_reported_to_the_model(subject: ModelSubject) -> None:
 
     assert subject.api.requests[1].holds("There is nobody of that name.")
     assert result.ended
+
+
+async def the_longest_result_reaches_the_model_whole(subject: ModelSubject) -> None:
+    subject.api.then(CallTool("look"))
+    harness = EngineHarness(subject)
+    # Two units each, as some programs count.
+    text = "\N{GRINNING FACE}" * MAX_RESULT_CHARS + " And its end."
+    harness.gate.answers.append(ToolResult(text))
+
+    await harness.turn()
+
+    assert subject.api.requests[1].holds(text)
+
+
+async def images_in_results_reach_the_model_and_stay_in_its_session(
+    subject: ModelSubject,
+) -> None:
+    subject.api.then(CallTool("look", {"at": "a"}), CallTool("send", {"to": "b"}))
+    images = [png(40 + number, 30) for number in range(3)]
+    harness = EngineHarness(subject)
+    # Calls of one message may be made at the same time, and in any order.
+    for shown in (images[:2], images[2:]):
+        blobs = tuple(Blob(image, "image/png", "a.png") for image in shown)
+        harness.gate.answers.append(ToolResult("Here it is.", blobs=blobs))
+
+    result = await harness.turn()
+    again = await harness.turn("And again?")
+
+    assert result.ended
+    assert again.ended
+    for request in subject.api.requests[1:]:
+        assert request.holds("Here it is.")
+        for image in images:
+            assert request.holds(b64encode(image).decode())
 
 
 async def all_calls_of_one_message_are_made(subject: ModelSubject) -> None:

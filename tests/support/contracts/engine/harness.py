@@ -120,6 +120,8 @@ class EngineHarness:
     memory: list[str] = field(default_factory=list)
     #: Of the session, as last reported.
     tokens: int | None = None
+    #: Of the user, for the model.
+    own_key: str | None = None
 
     async def turn(
         self,
@@ -179,6 +181,7 @@ class EngineHarness:
             memory=tuple(self.memory),
             tools=usual if self.offers is None else list(self.offers),
             schema=OUTCOME_SCHEMA if ends_with_outcome else None,
+            own_key=self.own_key,
         )
 
 

@@ -26,14 +26,25 @@ from support.contracts.store import (
     values,
     waiting,
 )
-from support.contracts.store.work import activity, awaited, folders, job_lists
+from support.contracts.store.work import (
+    activity,
+    awaited,
+    connection_calls,
+    connection_sign_ins,
+    connections,
+    files,
+    folders,
+    job_lists,
+    secrets,
+)
 from support.stage.scene import Scene
 
 Promise = Callable[[Scene], None]
 
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
-    *(pruning, clients, job_lists, folders, activity),
+    *(pruning, clients, job_lists, files, folders, connections, activity, secrets),
+    *(connection_calls, connection_sign_ins),
     *(awaited, claiming, profiles, holding, rescue, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.

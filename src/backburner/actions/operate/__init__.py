@@ -1,0 +1,1 @@
+"""Actions of operators on the whole install."""

@@ -1,0 +1,131 @@
+"""Another connection gets the name of one that was removed: nothing meant for that reaches it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.doubles.clock import SetClock
+from support.doubles.engine import Call, End
+from support.doubles.tool_servers import FakeServers, say_done
+from support.people.callers import local_caller
+from support.stage.make import USER
+from support.stage.stage import Stage
+from support.stage.until import until
+
+from backburner.actions.connections import manage
+from backburner.core.connections.input_request import InputField, InputNeeded, InputRequest
+from backburner.core.conversation import Conversation
+from backburner.core.errors import CallInDoubt
+from backburner.core.ids import ConnectionId
+from backburner.core.question import REPEAT, YES, Purpose
+from backburner.ports import ToolResult
+
+SEARCH = Call("search", {})
+SEND = Call("send", {"words": "Hi"})
+DONE = End({"complete": True, "message": "Sent."})
+WHO = InputRequest(key="who", message="Who?", fields=(InputField(name="address"),))
+ANSWER = "ann.private@example.org"
+
+
+def ask(_name: str, _arguments: Mapping[str, Any]) -> ToolResult | InputNeeded:
+    return InputNeeded(requests=(WHO,), state="state")
+
+
+def lose(_name: str, _arguments: Mapping[str, Any]) -> ToolResult:
+    raise CallInDoubt("Mail broke off.")
+
+
+async def waiting(stage: Stage, servers: FakeServers, handler: Any) -> Conversation:
+    """Let a call of a task wait for its owner, who has approved it."""
+    servers["mail"].handler = handler
+    stage.engine.then(SEND)
+    chat = await stage.chat()
+    await stage.say(chat, "Send it.")
+    await stage.work()
+    await stage.answer(chat, YES)
+    stage.engine.then(SEND)
+    await stage.work()
+    return chat
+
+
+async def replace_server(stage: Stage, servers: FakeServers, first: ConnectionId) -> None:
+    await manage.remove(stage.deps, local_caller(USER), first)
+    servers.add(stage, "mail", url="https://eve.example/mcp")
+
+
+async def test_an_answer_for_a_server_does_not_reach_another_of_its_name(
+    connected: Stage, servers: FakeServers
+) -> None:
+    first = servers.add(connected)
+    servers["mail"].handler = ask
+    connected.engine.then(SEARCH)
+    chat = await connected.chat()
+    await connected.say(chat, "Search.")
+    await connected.work()
+    await connected.answer(chat, ANSWER)
+
+    await replace_server(connected, servers, first.id)
+    connected.engine.then(SEARCH, DONE)
+    await connected.work()
+
+    assert servers["mail"].answers == []
+
+
+@pytest.mark.parametrize("handler", [ask, lose])
+async def test_questions_about_calls_of_a_removed_connection_end_with_it(
+    connected: Stage, servers: FakeServers, handler: Any
+) -> None:
+    first = servers.add(connected)
+    chat = await waiting(connected, servers, handler)
+    assert connected.question(chat).purpose in (Purpose.INPUT, Purpose.IN_DOUBT)
+
+    await replace_server(connected, servers, first.id)
+
+    assert connected.load(chat).questions == ()
+    assert not connected.database.run(lambda tx: tx.grants.valid(USER, chat.id))
+
+
+async def test_do_it_again_is_no_approval_of_another_server(
+    connected: Stage, servers: FakeServers
+) -> None:
+    first = servers.add(connected)
+    chat = await waiting(connected, servers, lose)
+    await replace_server(connected, servers, first.id)
+    servers["mail"].handler = say_done
+    connected.engine.then(SEND, DONE)
+
+    if connected.load(chat).questions:
+        await connected.answer(chat, REPEAT)
+    await connected.work()
+
+    assert servers["mail"].calls == []
+
+
+async def test_a_doubt_that_comes_after_a_removal_approves_no_call_of_another_server(
+    connected: Stage, servers: FakeServers, clock: SetClock
+) -> None:
+    first = servers.add(connected)
+    servers["mail"].handler = say_done
+    connected.engine.then(Call("send"))
+    chat = await connected.chat()
+    await connected.say(chat, "Send it.")
+    await connected.work()
+    await connected.answer(chat, YES)
+    servers["mail"].hangs = True
+    connected.engine.then(Call("send"))
+    await connected.take_up()
+    await until(lambda: servers["mail"].calls)
+
+    await manage.remove(connected.deps, local_caller(USER), first.id)
+    connected.kill()
+    clock.advance(timedelta(minutes=5))
+    await connected.rescuer.run_once()
+    assert connected.question(chat).purpose is Purpose.IN_DOUBT
+    servers.add(connected, "mail", url="https://eve.example/mcp")
+    servers["mail"].handler = say_done
+    connected.engine.then(Call("send"), End({"complete": True}))
+    await connected.answer(chat, REPEAT)
+    await connected.work()
+
+    assert servers["mail"].calls == []
