@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -221,8 +222,20 @@ def test_what_was_loaded_into_postgres_is_settled_once_nobody_else_is_there(
 ) -> None:
     with closing(Database(make_engine(migrated_postgres_url), clock)) as database:
         task = Scene(database).task()
-        with pytest.raises(Conflict, match="other connections"):
+        with pytest.raises(Conflict, match=r"^1 other connection has"):
             backup.settle_loaded(migrated_postgres_url, clock)
 
     assert backup.settle_loaded(migrated_postgres_url, clock).paused == 1
     assert load(migrated_postgres_url, clock, task).pause_reason is PauseReason.USER
+
+
+def test_connections_that_are_just_ending_keep_nobody_from_settling(
+    migrated_postgres_url: str, clock: SetClock
+) -> None:
+    """A server ends the connections of a stopped program a moment after the program has ended."""
+    with closing(Database(make_engine(migrated_postgres_url), clock)) as database:
+        Scene(database).task()
+        ending = threading.Timer(0.2, database.engine.dispose)
+        ending.start()
+        assert backup.settle_loaded(migrated_postgres_url, clock).paused == 1
+        ending.join()

@@ -5,6 +5,7 @@ PostgreSQL has its own programs for this; a database that they have loaded is se
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from backburner.store.lifecycle.schema import check_tables, find_revision
 #: Pages that are copied at a time, and the pause in which transactions can run.
 _BATCH_PAGES = 256
 _PAUSE_SECONDS = 0.005
+#: How long a server may take to end the connections of a program that has ended.
+_ENDING_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
 #: The draft of a copy that gets no name.
 UNNAMED_COPY = "backup"
 
@@ -84,11 +88,11 @@ def put_back(url: str, copy: Path, clock: Clock) -> RestoreResult:
 def settle_loaded(url: str, clock: Clock) -> Restored:
     """Settle a database into which another program has loaded a copy."""
     with closing(open_database(url, clock)) as database:
-        with database.engine.begin() as connection:
-            others = count_other_connections(connection)
-        if others:
+        if others := _count_lasting_connections(database):
             raise Conflict(
-                f"{others} other connections have this database open.",
+                "1 other connection has this database open."
+                if others == 1
+                else f"{others} other connections have this database open.",
                 hint="Stop every server and worker first.",
             )
         return database.run(restore.settle)
@@ -114,6 +118,18 @@ def use_pg_restore() -> Conflict:
         " `pg_restore --clean --if-exists --no-owner --dbname=URL FILE`,"
         " and then `backburner db restore --loaded`.",
     )
+
+
+def _count_lasting_connections(database: Database) -> int:
+    """Count connections of others, apart from those that the server is still ending."""
+    until = time.monotonic() + _ENDING_SECONDS
+    while True:
+        # Each look is a transaction of its own: within one the server repeats its first answer.
+        with database.engine.begin() as connection:
+            others = count_other_connections(connection)
+        if not others or time.monotonic() > until:
+            return others
+        time.sleep(_LOOK_SECONDS)
 
 
 def _need_file(url: str) -> Path:
