@@ -189,7 +189,6 @@ ATTEMPTS: dict[str, Attempt] = {
     "questions.open_with": lambda tx, me, _: tx.questions.open_with(me, Purpose.QUESTION),
     "runs.waiting_for_sign_in": lambda tx, me, _: tx.runs.waiting_for_sign_in(me),
     "connection_calls.page": lambda tx, me, _: tx.connection_calls.page(me, limit=10),
-    "connection_calls.record": lambda tx, me, home: tx.connection_calls.record(me, home.doubtful),
     "connection_calls.record_unknown": lambda tx, me, home: tx.connection_calls.record_unknown(
         me, home.held.run.id
     ),
@@ -752,7 +751,6 @@ def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
     scene.run(lambda tx: tx.connection.execute(unknown.values(state="unknown", ended_at=NOON)))
     recorded = scene.run(begin)
     scene.run(lambda tx: tx.tool_calls.end(claim.turn, recorded, "", failed=False))
-    scene.run(lambda tx: tx.connection_calls.record(claim.turn.user_id, recorded))
     return calls
 
 

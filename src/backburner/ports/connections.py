@@ -10,7 +10,7 @@ from backburner.core.connections.call import ConnectionCall
 from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.program import StdioProgram
-from backburner.core.ids import CallId, ConnectionId, UserId
+from backburner.core.ids import ConnectionId, UserId
 from backburner.ports.engine import ToolResult
 
 
@@ -153,10 +153,10 @@ class Connections(Protocol):
 
 
 class ConnectionCalls(Protocol):
-    """Calls that were made on connections. They outlive their runs and conversations."""
+    """Calls that were made on connections, as the journal ends them.
 
-    def record(self, user: UserId, call_id: CallId) -> None:
-        """Record a call from its entry in the journal."""
+    They outlive their runs and conversations.
+    """
 
     def page(
         self,

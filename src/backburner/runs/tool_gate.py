@@ -5,7 +5,7 @@ policy allows the call, and records the call. After: its result is recorded.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -260,7 +260,6 @@ class Gate:
         result, user = kept.result, self.turn.user_id
         tx.tool_calls.end(self.turn, call_id, result.text, failed=result.failed, files=kept.files)
         if tool.connection is not None:
-            tx.connection_calls.record(user, call_id)
             tx.connections.note_use(user, tool.connection, at=tx.now, error=error)
 
     def _ask_about_changes(self, asks: Sequence[tuple[ToolCall, str]]) -> None:
@@ -398,15 +397,15 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
 
 
-def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
-    grants = list(tx.grants.valid(conversation.user_id, conversation.id))
+def _grants(tx: Tx, conversation: Conversation) -> Iterator[tool_policy.Grant]:
+    """Read them one by one: most calls need none, so nothing is read for those."""
+    yield from tx.grants.valid(conversation.user_id, conversation.id)
     if tool_policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
         parent = tx.conversations.load(conversation.user_id, conversation.parent_id)
         # The same line does something else in another folder.
         if parent.folder_path == conversation.folder_path:
             inherited = tx.grants.valid(conversation.user_id, conversation.parent_id)
-            grants += [grant for grant in inherited if grant.call is None]
-    return grants
+            yield from (grant for grant in inherited if grant.call is None)
 
 
 def _task_grants(tx: Tx, job: Conversation) -> Sequence[tool_policy.Grant]:

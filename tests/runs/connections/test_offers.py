@@ -265,3 +265,5 @@ async def test_a_call_adds_three_statements_to_its_transactions(
     assert len(admitted) == 2
     listed = [sql for sql, _ in seen if "FROM connections" in sql and "ORDER BY" in sql]
     assert len(listed) == 1
+    # The tool only reads: no grant can matter.
+    assert [sql for sql, _ in seen if "FROM grants" in sql] == []

@@ -5,16 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
-    Insert,
     Integer,
     Row,
-    and_,
     bindparam,
-    case,
     delete,
     exists,
     insert,
+    literal,
     select,
 )
 
@@ -24,30 +21,23 @@ from backburner.store.context import Group
 from backburner.store.tables import connection_calls, tool_calls
 
 _copied = [column.name for column in connection_calls.columns if column.name != "outcome"]
-_outcome = case(
-    (tool_calls.c.state == "unknown", CallOutcome.UNKNOWN.value),
-    (tool_calls.c.failed, CallOutcome.FAILED.value),
-    else_=CallOutcome.DONE.value,
-)
 _is_recorded = exists().where(
     connection_calls.c.user_id == tool_calls.c.user_id, connection_calls.c.id == tool_calls.c.id
 )
 
 
-def _record(which: ColumnElement[bool]) -> Insert:
-    ended = select(*(tool_calls.c[name] for name in _copied), _outcome).where(
+_insert = insert(connection_calls)
+#: A run may end more than once, so what is recorded stays.
+_record_of_run = insert(connection_calls).from_select(
+    [*_copied, "outcome"],
+    select(*(tool_calls.c[name] for name in _copied), literal(CallOutcome.UNKNOWN.value)).where(
         tool_calls.c.user_id == bindparam("owner"),
+        tool_calls.c.run_id == bindparam("run"),
         tool_calls.c.connection_id.is_not(None),
         tool_calls.c.ended_at.is_not(None),
-        which,
+        tool_calls.c.state == "unknown",
         ~_is_recorded,
-    )
-    return insert(connection_calls).from_select([*_copied, "outcome"], ended)
-
-
-_record_one = _record(tool_calls.c.id == bindparam("call_id"))
-_record_of_run = _record(
-    and_(tool_calls.c.run_id == bindparam("run"), tool_calls.c.state == "unknown")
+    ),
 )
 _select_page = (
     select(connection_calls)
@@ -75,9 +65,11 @@ _END = "~"
 
 
 class ConnectionCalls(Group):
-    def record(self, user: UserId, call_id: CallId) -> None:
-        """Record a call from its entry in the journal."""
-        self._execute(_record_one, {"owner": user, "call_id": call_id})
+    def record(self, call: Row[Any], *, failed: bool, at: datetime) -> None:
+        """Record a call that has just ended, from its entry in the journal."""
+        outcome = CallOutcome.FAILED if failed else CallOutcome.DONE
+        row = {name: getattr(call, name) for name in _copied} | {"ended_at": at}
+        self._write(_insert, {**row, "outcome": outcome.value})
 
     def record_unknown(self, user: UserId, run_id: RunId) -> None:
         """Record the calls of a run of which nobody knows whether they were made."""

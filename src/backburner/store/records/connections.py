@@ -221,9 +221,9 @@ class Connections(Group):
     ) -> None:
         key = _key(user, connection_id)
         if error:
-            self._execute(_note_error, {**key, "at": at, "error": error})
+            self._write(_note_error, {**key, "at": at, "error": error})
         else:
-            self._execute(_note_success, {**key, "at": at, "before": at - USE_INTERVAL})
+            self._write(_note_success, {**key, "at": at, "before": at - USE_INTERVAL})
 
 
 def _key(user: UserId, connection_id: ConnectionId) -> dict[str, Any]:

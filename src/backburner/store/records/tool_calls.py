@@ -35,6 +35,7 @@ _values = {
 }
 _end = update(tool_calls).where(_by_holder, tool_calls.c.state == "started").values(_values)
 _select_begun = select(tool_calls).where(_by_holder)
+_lock_begun = _select_begun.with_for_update()
 _settle = update(tool_calls).where(_by_id, tool_calls.c.state == "unknown").values(_values)
 _mark_unknown = (
     update(tool_calls)
@@ -94,14 +95,20 @@ class ToolCalls(Group):
         files: Sequence[FileReference] = (),
     ) -> None:
         """Store the result of a call, if the run still holds its turn."""
-        values = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
-        values |= {"new_result": result, "has_failed": failed, "at": self.tx.now}
-        values["new_files"] = dump_references(files)
-        if self._execute(_end, values).rowcount != 1:
+        key = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
+        row = self.tx.lock_with_clock(_lock_begun, key)
+        if row is None:
+            raise Fenced
+        if row.state != "started":
             # An earlier attempt may have committed, and only its answer was lost.
-            row = self._execute(_select_begun, values).one_or_none()
-            if row is None or (row.state, row.result) != ("done", result):
+            if (row.state, row.result) != ("done", result):
                 raise Fenced
+            return
+        values = {"new_result": result, "has_failed": failed, "at": self.tx.now}
+        values["new_files"] = dump_references(files)
+        self._write(_end, {**key, **values})
+        if row.connection_id is not None:
+            ConnectionCalls(self.tx).record(row, failed=failed, at=self.tx.now)
         for digest in {file.digest for file in files}:
             # One that its owner deletes at this moment is named all the same.
             with suppress(NotFound):

@@ -82,4 +82,3 @@ def _begin(scene: Scene, claim: Claim, tool: Tool) -> CallId:
 
 def _end(scene: Scene, claim: Claim, which: CallId, *, failed: bool = False) -> None:
     scene.run(lambda tx: tx.tool_calls.end(claim.turn, which, "", failed=failed))
-    scene.run(lambda tx: tx.connection_calls.record(USER, which))
