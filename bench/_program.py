@@ -69,8 +69,10 @@ class TellingStore:
 
     store: Store
 
-    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
-        return await self.store.transact(work, within=within)
+    async def transact(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
+        return await self.store.transact(work, within=within, single=single)
 
     async def read(
         self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False

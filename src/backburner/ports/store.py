@@ -275,8 +275,12 @@ class ToolCalls(Protocol):
         *,
         failed: bool,
         files: Sequence[FileReference] = (),
+        worked: bool = True,
     ) -> None:
-        """Store the result of a call, which uses these files from now on."""
+        """Store the result of a call, which uses these files from now on.
+
+        If its connection `worked`, that is recorded too. Without files it is one statement.
+        """
 
     def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
         """Mark unfinished calls as unknown, and return the calls in doubt.
@@ -471,8 +475,13 @@ class Tx(Protocol):
 
 
 class Store(Protocol):
-    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
-        """Run a transaction; raise `StoreFailed` if the database takes longer than `within`."""
+    async def transact(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
+        """Run a transaction; raise `StoreFailed` if the database takes longer than `within`.
+
+        `single`: one statement writes, and needs no transaction around it.
+        """
 
     async def read(
         self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False

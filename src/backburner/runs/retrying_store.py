@@ -27,8 +27,10 @@ class RetryingStore:
     store: Store
     stop: StopRequests
 
-    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE) -> T:
-        return await self._retry(lambda: self.store.transact(work, within=within))
+    async def transact(
+        self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE, single: bool = False
+    ) -> T:
+        return await self._retry(lambda: self.store.transact(work, within=within, single=single))
 
     async def read(
         self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE, single: bool = False

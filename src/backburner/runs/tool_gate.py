@@ -229,7 +229,8 @@ class Gate:
             kept = await self._results.keep(admitted.id, offer.tool.name, result)
             text = kept.result.text
             await self.store.transact(
-                lambda tx: self._end(tx, offer.tool, admitted.id, kept, error=error)
+                lambda tx: self._end(tx, offer.tool, admitted.id, kept, error=error),
+                single=not (kept.files or error),
             )
             self.unfinished.discard(admitted.id)
         except Fenced:
@@ -257,10 +258,12 @@ class Gate:
 
     def _end(self, tx: Tx, tool: Tool, call_id: CallId, kept: KeptResult, *, error: str) -> None:
         """Record the result of a call, and the use of its connection with what went wrong."""
-        result, user = kept.result, self.turn.user_id
-        tx.tool_calls.end(self.turn, call_id, result.text, failed=result.failed, files=kept.files)
-        if tool.connection is not None:
-            tx.connections.note_use(user, tool.connection, at=tx.now, error=error)
+        result, worked = kept.result, not error
+        tx.tool_calls.end(
+            self.turn, call_id, result.text, failed=result.failed, files=kept.files, worked=worked
+        )
+        if error and tool.connection is not None:
+            tx.connections.note_use(self.turn.user_id, tool.connection, at=tx.now, error=error)
 
     def _ask_about_changes(self, asks: Sequence[tuple[ToolCall, str]]) -> None:
         for call, preview in asks:

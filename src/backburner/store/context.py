@@ -44,6 +44,11 @@ class Context:
         return self._read_times()[0]
 
     @property
+    def known_time(self) -> datetime | None:
+        """The time of this transaction, if it was read before."""
+        return self._times[0] if self._times is not None else None
+
+    @property
     def tick(self) -> int:
         """The lease clock, in microseconds."""
         return self._read_times()[1]

@@ -127,12 +127,17 @@ class Database:
                     raise
         raise AssertionError
 
-    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+    async def transact(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
         """Run one transaction in a thread of the store; after `within` its connection is cut."""
         if self._is_file:
             return await self._wait_for(lambda attempt: self._writer.submit(work, attempt), within)
         threads = self._urgent_threads if within <= URGENT_DEADLINE else self._threads
-        return await self._in_thread(threads, within, lambda attempt: self.run(work, attempt))
+        engine = self._single if single else self.engine
+        return await self._in_thread(
+            threads, within, lambda attempt: self._run_on(engine, work, attempt)
+        )
 
     async def read(
         self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False

@@ -222,14 +222,16 @@ class LosingStore:
         self.is_down = False
         self.failed = asyncio.Event()
 
-    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+    async def transact(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
         if self.is_down and self._fails:
             self._fails -= 1
             self.failed.set()
             if self._commits:
-                await self._database.transact(work, within=within)
+                await self._database.transact(work, within=within, single=single)
             raise StoreFailed("It is away.")
-        return await self._database.transact(work, within=within)
+        return await self._database.transact(work, within=within, single=single)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -242,8 +244,10 @@ class SlowStore(LosingStore):
         super().__init__(database, fails=0)
         self._meanwhile: Callable[[], Awaitable[None]] | None = meanwhile
 
-    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
-        result = await super().transact(work, within=within)
+    async def transact(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
+        result = await super().transact(work, within=within, single=single)
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             await meanwhile()

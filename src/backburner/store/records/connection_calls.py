@@ -20,17 +20,16 @@ from backburner.core.ids import CallId, ConnectionId, ConversationId, RunId, Use
 from backburner.store.context import Group
 from backburner.store.tables import connection_calls, tool_calls
 
-_copied = [column.name for column in connection_calls.columns if column.name != "outcome"]
+COPIED = [column.name for column in connection_calls.columns if column.name != "outcome"]
 _is_recorded = exists().where(
     connection_calls.c.user_id == tool_calls.c.user_id, connection_calls.c.id == tool_calls.c.id
 )
 
 
-_insert = insert(connection_calls)
 #: A run may end more than once, so what is recorded stays.
 _record_of_run = insert(connection_calls).from_select(
-    [*_copied, "outcome"],
-    select(*(tool_calls.c[name] for name in _copied), literal(CallOutcome.UNKNOWN.value)).where(
+    [*COPIED, "outcome"],
+    select(*(tool_calls.c[name] for name in COPIED), literal(CallOutcome.UNKNOWN.value)).where(
         tool_calls.c.user_id == bindparam("owner"),
         tool_calls.c.run_id == bindparam("run"),
         tool_calls.c.connection_id.is_not(None),
@@ -65,12 +64,6 @@ _END = "~"
 
 
 class ConnectionCalls(Group):
-    def record(self, call: Row[Any], *, failed: bool, at: datetime) -> None:
-        """Record a call that has just ended, from its entry in the journal."""
-        outcome = CallOutcome.FAILED if failed else CallOutcome.DONE
-        row = {name: getattr(call, name) for name in _copied} | {"ended_at": at}
-        self._write(_insert, {**row, "outcome": outcome.value})
-
     def record_unknown(self, user: UserId, run_id: RunId) -> None:
         """Record the calls of a run of which nobody knows whether they were made."""
         self._execute(_record_of_run, {"owner": user, "run": run_id})

@@ -16,6 +16,7 @@ from backburner.core.tool_journal import JournalEntry, calls_in_doubt, doubt_que
 from backburner.core.tool_policy import ToolCall
 from backburner.store.context import Group
 from backburner.store.mapping import dump, dump_references, load_references
+from backburner.store.records import call_ends
 from backburner.store.records.connection_calls import ConnectionCalls
 from backburner.store.records.files import Files
 from backburner.store.records.grants import Grants
@@ -26,17 +27,13 @@ _insert = insert(tool_calls)
 _by_id = and_(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.id == bindparam("call_id"))
 _by_holder = and_(_by_id, tool_calls.c.epoch == bindparam("held_epoch"))
 _of_run = and_(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.run_id == bindparam("run"))
-_values = {
-    "state": "done",
-    "result": bindparam("new_result"),
-    "failed": bindparam("has_failed"),
-    "files": bindparam("new_files"),
-    "ended_at": bindparam("at"),
-}
-_end = update(tool_calls).where(_by_holder, tool_calls.c.state == "started").values(_values)
 _select_begun = select(tool_calls).where(_by_holder)
-_lock_begun = _select_begun.with_for_update()
-_settle = update(tool_calls).where(_by_id, tool_calls.c.state == "unknown").values(_values)
+_settle = (
+    update(tool_calls)
+    .where(_by_id, tool_calls.c.state == "unknown")
+    .values(call_ends.NEW_VALUES)
+    .values(ended_at=bindparam("at"))
+)
 _mark_unknown = (
     update(tool_calls)
     .where(_of_run, tool_calls.c.state == "started")
@@ -93,22 +90,16 @@ class ToolCalls(Group):
         *,
         failed: bool,
         files: Sequence[FileReference] = (),
+        worked: bool = True,
     ) -> None:
         """Store the result of a call, if the run still holds its turn."""
         key = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
-        row = self.tx.lock_with_clock(_lock_begun, key)
-        if row is None:
-            raise Fenced
-        if row.state != "started":
+        values = {"new_result": result, "has_failed": failed, "new_files": dump_references(files)}
+        if not call_ends.write(self.tx, {**key, **values}, worked=worked):
             # An earlier attempt may have committed, and only its answer was lost.
-            if (row.state, row.result) != ("done", result):
+            row = self._execute(_select_begun, key).one_or_none()
+            if row is None or (row.state, row.result) != ("done", result):
                 raise Fenced
-            return
-        values = {"new_result": result, "has_failed": failed, "at": self.tx.now}
-        values["new_files"] = dump_references(files)
-        self._write(_end, {**key, **values})
-        if row.connection_id is not None:
-            ConnectionCalls(self.tx).record(row, failed=failed, at=self.tx.now)
         for digest in {file.digest for file in files}:
             # One that its owner deletes at this moment is named all the same.
             with suppress(NotFound):
