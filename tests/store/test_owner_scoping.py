@@ -224,6 +224,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "token_leases.take": lambda tx, me, _: tx.token_leases.take(
         me, SERVER.id, "one", lease=timedelta()
     ),
+    "connections.size_of_others": lambda tx, me, _: tx.connections.size_of_others(
+        me, ids.ConnectionId("x_other")
+    ),
     "connections.tools": lambda tx, me, _: tx.connections.tools(me, SERVER.id),
     "connections.tools_of_all": lambda tx, me, _: tx.connections.tools_of_all(me),
     "secrets.forget": lambda tx, me, _: tx.secrets.forget(me),

@@ -132,7 +132,14 @@ class Connections(Protocol):
         """Delete a connection and its tools, and take it from conversations and tokens."""
 
     def tools(self, user: UserId, connection_id: ConnectionId) -> Sequence[ConnectionTool]: ...
-    def tools_of_all(self, user: UserId) -> Mapping[ConnectionId, Sequence[ConnectionTool]]: ...
+    def tools_of_all(
+        self, user: UserId, *, shown: Sequence[ConnectionId] = ()
+    ) -> Mapping[ConnectionId, Sequence[ConnectionTool]]:
+        """Read all tools; the definitions of those that agents are offered on these connections."""
+
+    def size_of_others(self, user: UserId, connection_id: ConnectionId) -> int:
+        """Return how large the definitions of the user's other connections are, about in bytes."""
+
     def put_tools(
         self, user: UserId, connection_id: ConnectionId, tools: Iterable[ConnectionTool]
     ) -> None:

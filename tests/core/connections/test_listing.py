@@ -207,3 +207,13 @@ def test_all_tools_of_a_connection_together_are_limited_too() -> None:
 
     assert len(found.tools) == listing.MAX_LISTING_BYTES // listing.MAX_SCHEMA_BYTES
     assert "bytes" in found.left_out["tool29"]
+
+
+def test_all_connections_of_a_user_together_are_limited_too() -> None:
+    schema = {"title": "x" * (listing.MAX_SCHEMA_BYTES - 100)}
+    many = [ToolDefinition(name=f"tool{number}", parameters=schema) for number in range(5)]
+    of_others = listing.MAX_USER_LISTING_BYTES - 2 * listing.MAX_SCHEMA_BYTES
+    found = listing.select_usable(many, of_others=of_others)
+
+    assert len(found.tools) == 2
+    assert "all your connections" in found.left_out["tool4"]

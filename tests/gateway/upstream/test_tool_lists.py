@@ -15,7 +15,9 @@ from backburner.gateway.upstream.limits import (
     MAX_DESCRIPTION_CHARS,
     MAX_LEFT_OUT,
     MAX_SCHEMA_BYTES,
+    MAX_TOOL_PAGES,
     MAX_TOOLS,
+    PAGE_LIMIT,
 )
 from backburner.ports import ToolList, ToolResult
 
@@ -136,6 +138,15 @@ async def test_of_ten_thousand_tools_the_first_are_kept_and_the_rest_is_counted(
 
 
 @pytest.mark.parametrize("era", ERAS)
+async def test_a_page_that_takes_long_to_read_is_dropped_before_it_is_read(era: Era) -> None:
+    """All users of a process wait meanwhile."""
+    slow = tool("slow", {"type": "object", "x": [1] * PAGE_LIMIT.values})
+
+    with pytest.raises(ConnectionFailed, match="too many values"):
+        await list_of(slow, era=era)
+
+
+@pytest.mark.parametrize("era", ERAS)
 async def test_all_pages_are_read(era: Era) -> None:
     def pages(asked: Asked) -> Reply | None:
         if asked.method != "tools/list":
@@ -158,7 +169,7 @@ async def test_pages_that_never_end_are_given_up() -> None:
     async with scripted("modern", pages) as peer, session(peer.url) as opened:
         listed = await opened.list_tools()
 
-    assert len(listed.tools) == 100
+    assert len(listed.tools) == MAX_TOOL_PAGES
 
 
 async def test_pages_that_are_too_large_together_are_not_all_kept() -> None:
@@ -175,8 +186,8 @@ async def test_pages_that_are_too_large_together_are_not_all_kept() -> None:
 
     assert 0 < len(listed.tools) < 200
     size = sum(len(json.dumps(each.parameters)) for each in listed.tools)
-    assert size <= 16 * 2**20
-    assert "The definitions of its tools are larger than 16 MB." in listed.left_out.values()
+    assert size <= 4 * 2**20
+    assert "The definitions of its tools are larger than 4 MB." in listed.left_out.values()
 
 
 @pytest.mark.parametrize("tools", [None, 3, {"a": 1}])

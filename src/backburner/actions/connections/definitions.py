@@ -49,7 +49,10 @@ async def connect(deps: Deps, connection: Connection, authorization: Authorizati
         found = await session.list_tools()
     finally:
         await session.close()
-    usable = listing.select_usable(found.tools)
+    of_others = await deps.store.read(
+        lambda tx: tx.connections.size_of_others(connection.user_id, connection.id)
+    )
+    usable = listing.select_usable(found.tools, of_others=of_others)
     return ToolList(tools=usable.tools, left_out={**found.left_out, **usable.left_out})
 
 
@@ -84,16 +87,17 @@ async def record_listing(
     The owner is told in this conversation of what is withheld, once for each change.
     """
     user = connection.user_id
-    tools = listing.select_usable(listed).tools
 
-    def read(tx: Tx) -> tuple[bool, Sequence[ConnectionTool]]:
+    def read(tx: Tx) -> tuple[bool, Sequence[ConnectionTool], Sequence[ToolDefinition]]:
+        of_others = tx.connections.size_of_others(user, connection.id)
+        tools = listing.select_usable(listed, of_others=of_others).tools
         found = tx.connections.load(user, connection.id)
         known = tx.connections.tools(user, connection.id)
         difference = _compare(found, known, tools)
         is_settled = difference.is_unchanged and not difference.unreported
-        return is_settled and found.listed_at is not None, known
+        return is_settled and found.listed_at is not None, known, tools
 
-    is_settled, known = await deps.store.read(read)
+    is_settled, known, tools = await deps.store.read(read)
     if is_settled:
         return known
 

@@ -19,7 +19,10 @@ from backburner.core.validation import check_json, check_text, hidden_characters
 
 #: Of one connection.
 MAX_TOOLS = 500
-MAX_LISTING_BYTES = 2_000_000
+MAX_LISTING_BYTES = 1_000_000
+#: Of all connections of a user: each of their runs reads them, and in memory they are ten times
+#: as large.
+MAX_USER_LISTING_BYTES = 5_000_000
 #: Of one tool.
 MAX_TOOL_NAME_CHARS = 128
 MAX_DESCRIPTION_CHARS = 20_000
@@ -52,8 +55,11 @@ class Usable:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def select_usable(listed: Iterable[ToolDefinition]) -> Usable:
-    """Leave out tools that are too large, cannot be stored, or have the name of another one."""
+def select_usable(listed: Iterable[ToolDefinition], *, of_others: int = 0) -> Usable:
+    """Leave out tools that are too large, cannot be stored, or have the name of another one.
+
+    The other connections of their user have tools of so many bytes already.
+    """
     kept, left_out, size = dict[str, ToolDefinition](), dict[str, str](), 0
     for tool in listed:
         shown = tool.name[:MAX_TOOL_NAME_CHARS]
@@ -69,6 +75,11 @@ def select_usable(listed: Iterable[ToolDefinition]) -> Usable:
             left_out[shown] = f"A connection may have {MAX_TOOLS} tools."
         elif size > MAX_LISTING_BYTES:
             left_out[shown] = f"The tools of a connection may have {MAX_LISTING_BYTES:,} bytes."
+        elif of_others + size > MAX_USER_LISTING_BYTES:
+            left_out[shown] = (
+                f"The tools of all your connections may have {MAX_USER_LISTING_BYTES:,} bytes."
+                " Remove a connection first."
+            )
         else:
             kept[tool.name] = tool
     return Usable(tuple(kept.values()), left_out)

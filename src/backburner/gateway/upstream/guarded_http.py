@@ -24,11 +24,12 @@ from backburner.gateway.upstream.faults import (
     fault_of_status,
 )
 from backburner.gateway.upstream.limits import (
-    MAX_ANSWER_BYTES,
-    MAX_ANSWER_VALUES,
+    ANSWER_LIMIT,
     MAX_ERROR_BYTES,
     MAX_STREAMS,
+    AnswerLimit,
     count_values,
+    find_limit,
 )
 from backburner.ports import Authorization
 
@@ -127,7 +128,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 raise httpx2.ReadError("The server has ended its streams too often.")
         request.headers.update(await self._to_the_end(self._authorization.headers()))
         response = await self._inner.handle_async_request(request)
-        stream = _GuardedStream(response, last_event=None)
+        stream = _GuardedStream(response, ANSWER_LIMIT, last_event=None)
         return _answer(request, response, stream=stream)
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
@@ -161,6 +162,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     ) -> httpx2.Response:
         """Bound an answer; return one with a fault in place of one that is no answer."""
         status, kind = response.status_code, _media_type(response)
+        limit = find_limit(message.method)
         if status >= HTTPStatus.BAD_REQUEST:
             return await self._refused(request, message, response)
         if status in _FOLLOWED and _stays(request, response):
@@ -169,15 +171,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             await _read(response, MAX_ERROR_BYTES)
             return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
         if kind == EVENTS and status == HTTPStatus.OK:
-            stream = _GuardedStream(response, last_event=lambda f: self._event(message, f))
+            stream = _GuardedStream(response, limit, last_event=lambda f: self._event(message, f))
             return _answer(request, response, stream=stream)
         body = b""
         if kind == JSON and status == HTTPStatus.OK and not _is_packed(response):
-            body = await _read(response, MAX_ANSWER_BYTES)
-            if len(body) <= MAX_ANSWER_BYTES and count_values(body) <= MAX_ANSWER_VALUES:
+            body = await _read(response, limit.size)
+            if not limit.is_passed(len(body), count_values(body)):
                 return _answer(request, response, content=body)
         await response.aclose()
-        fault = _too_large() if body else _no_answer(request, response, message)
+        fault = _too_large(limit) if body else _no_answer(request, response, message)
         return self._reply(request, message, fault)
 
     async def _refused(
@@ -220,8 +222,9 @@ class _GuardedStream(httpx2.AsyncByteStream):
     A response whose events have ids can be taken up again, which is left to the SDK.
     """
 
-    def __init__(self, response: httpx2.Response, *, last_event: Any) -> None:
+    def __init__(self, response: httpx2.Response, limit: AnswerLimit, *, last_event: Any) -> None:
         self._response = response
+        self._limit = limit
         self._last_event = last_event
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -231,8 +234,8 @@ class _GuardedStream(httpx2.AsyncByteStream):
         try:
             async for chunk in _chunks(self._response):
                 size, values = size + len(chunk), values + count_values(chunk)
-                if size > MAX_ANSWER_BYTES or values > MAX_ANSWER_VALUES:
-                    fault, has_ids = _too_large(), False
+                if self._limit.is_passed(size, values):
+                    fault, has_ids = _too_large(self._limit), False
                     break
                 joined = before + chunk
                 has_ids = has_ids or b"\nid:" in joined or b"\rid:" in joined
@@ -315,8 +318,8 @@ def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
     return (target.scheme, target.host, target.port) == (here.scheme, here.host, here.port)
 
 
-def _too_large() -> Fault:
-    size = f"{MAX_ANSWER_BYTES // 2**20} MB"
+def _too_large(limit: AnswerLimit) -> Fault:
+    size = f"{limit.size // 2**20} MB"
     return Fault(
         effect=Effect.ANSWERED,
         why=f"answered with more than {size} or too many values, so the answer was dropped.",

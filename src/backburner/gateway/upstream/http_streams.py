@@ -13,13 +13,13 @@ from backburner.core.errors import BadRequest
 from backburner.gateway.addresses import IpNetwork
 from backburner.gateway.transport import CheckedTransport, Resolve
 from backburner.gateway.upstream.guarded_http import GuardedTransport
-from backburner.gateway.upstream.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT, MAX_ANSWER_BYTES
+from backburner.gateway.upstream.limits import ANSWER_LIMIT, CONNECT_TIMEOUT, IDLE_TIMEOUT
 
 MAX_URL_CHARS = 2_000
 #: Other ports below are those of services that are not HTTP.
 _WEB_PORTS = frozenset({80, 443})
 #: A little above our own limit, whose words are better.
-_MAX_EVENT_BYTES = MAX_ANSWER_BYTES + 2**20
+_MAX_EVENT_BYTES = ANSWER_LIMIT.size + 2**20
 
 
 def check_url(text: str) -> httpx2.URL:

@@ -1,20 +1,34 @@
 """Limits of a session: sizes, counts and times."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
-#: Of one answer. A file of 20 MB in base64 is smaller.
-MAX_ANSWER_BYTES = 32 * 2**20
-#: Values of one answer, roughly: small ones need many times their size in memory.
-MAX_ANSWER_VALUES = 2_000_000
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimit:
+    """The largest answer, which nothing else can interrupt while it is read."""
+
+    size: int
+    #: Roughly: small values take many times their size in memory, and the time to read them.
+    values: int
+
+    def is_passed(self, size: int, values: int) -> bool:
+        return size > self.size or values > self.values
+
+
+#: A file of 20 MB in base64 is smaller.
+ANSWER_LIMIT = AnswerLimit(size=32 * 2**20, values=500_000)
+#: Of a page of tools: all of it is looked at.
+PAGE_LIMIT = AnswerLimit(size=8 * 2**20, values=200_000)
 #: Of the body of a response that reports an error.
 MAX_ERROR_BYTES = 2**16
 MAX_TOOLS = 2_000
-MAX_TOOL_PAGES = 100
+MAX_TOOL_PAGES = 40
 MAX_TOOL_NAME_CHARS = 128
 MAX_DESCRIPTION_CHARS = 10_000
 MAX_SCHEMA_BYTES = 200_000
 #: Of all definitions together.
-MAX_LIST_BYTES = 16 * 2**20
+MAX_LIST_BYTES = 4 * 2**20
 #: Tools that are named with the reason for which they were left out; others are counted.
 MAX_LEFT_OUT = 100
 #: Of the text, the files and the links of one result.
@@ -42,6 +56,10 @@ LIST_TIMEOUT = timedelta(seconds=60)
 CLOSE_TIMEOUT = timedelta(seconds=2)
 #: Without a byte from the server, after which a connection is given up.
 IDLE_TIMEOUT = timedelta(minutes=5)
+
+
+def find_limit(method: str) -> AnswerLimit:
+    return PAGE_LIMIT if method == "tools/list" else ANSWER_LIMIT
 
 
 def count_values(data: bytes) -> int:

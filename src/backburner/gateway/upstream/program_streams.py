@@ -15,8 +15,7 @@ from backburner.core.errors import ProcessFailed
 from backburner.gateway.upstream.definitions import clean_words
 from backburner.gateway.upstream.faults import Effect, Fault
 from backburner.gateway.upstream.limits import (
-    MAX_ANSWER_BYTES,
-    MAX_ANSWER_VALUES,
+    ANSWER_LIMIT,
     count_values,
 )
 from backburner.ports import RunningProgram, StartProgram, StdioProgram
@@ -103,15 +102,15 @@ class ProgramStreams:
             *lines, last = chunk.split(b"\n")
             for line in lines:
                 rest += line
-                if count_values(bytes(rest)) > MAX_ANSWER_VALUES:
+                if count_values(bytes(rest)) > ANSWER_LIMIT.values:
                     return "wrote a message with too many values."
                 await self._receive(bytes(rest), incoming)
                 rest.clear()
                 values = 0
             rest += last
             values += count_values(last)
-            if len(rest) > MAX_ANSWER_BYTES or values > MAX_ANSWER_VALUES:
-                return f"wrote a message of more than {MAX_ANSWER_BYTES // 2**20} MB."
+            if ANSWER_LIMIT.is_passed(len(rest), values):
+                return f"wrote a message of more than {ANSWER_LIMIT.size // 2**20} MB."
             if self._other_lines > MAX_OTHER_LINES:
                 return "does not speak MCP."
             # A program that floods must not keep everybody else from running.

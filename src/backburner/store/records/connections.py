@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, delete, exists, or_, select, update
+from sqlalchemy import Row, and_, bindparam, case, delete, exists, func, null, or_, select, update
 
 from backburner.core.connections.connection import (
     AuthKind,
@@ -82,10 +82,37 @@ _tools = (
     )
     .order_by(connection_tools.c.name)
 )
+_is_offered = and_(
+    connection_tools.c.accepted == connection_tools.c.digest, ~connection_tools.c.gone
+)
+#: Of some connections, what agents are shown; of others and of withheld tools the definitions stay
+#: where they are, because they may be large.
 _all_tools = (
-    select(connection_tools)
+    select(
+        *(
+            column
+            for column in connection_tools.columns
+            if column.name not in ("definition", "accepted_definition")
+        ),
+        case(
+            (
+                and_(
+                    connection_tools.c.connection_id.in_(bindparam("shown", expanding=True)),
+                    _is_offered,
+                ),
+                connection_tools.c.definition,
+            )
+        ).label("definition"),
+        null().label("accepted_definition"),
+    )
     .where(connection_tools.c.user_id == bindparam("owner"))
     .order_by(connection_tools.c.connection_id, connection_tools.c.name)
+)
+_size_of_others = select(
+    func.coalesce(func.sum(func.length(connection_tools.c.definition)), 0)
+).where(
+    connection_tools.c.user_id == bindparam("owner"),
+    connection_tools.c.connection_id != bindparam("connection_id"),
 )
 _find_offered = select(connections).where(
     _this,
@@ -192,11 +219,17 @@ class Connections(Group):
     def tools(self, user: UserId, connection_id: ConnectionId) -> Sequence[ConnectionTool]:
         return [_to_tool(row) for row in self._execute(_tools, _key(user, connection_id))]
 
-    def tools_of_all(self, user: UserId) -> Mapping[ConnectionId, Sequence[ConnectionTool]]:
+    def tools_of_all(
+        self, user: UserId, *, shown: Sequence[ConnectionId] = ()
+    ) -> Mapping[ConnectionId, Sequence[ConnectionTool]]:
         found: dict[ConnectionId, list[ConnectionTool]] = {}
-        for row in self._execute(_all_tools, {"owner": user}):
+        for row in self._execute(_all_tools, {"owner": user, "shown": shown}):
             found.setdefault(ConnectionId(row.connection_id), []).append(_to_tool(row))
         return found
+
+    def size_of_others(self, user: UserId, connection_id: ConnectionId) -> int:
+        values = {"owner": user, "connection_id": connection_id}
+        return int(self._execute(_size_of_others, values).scalar_one())
 
     def put_tools(
         self, user: UserId, connection_id: ConnectionId, tools: Iterable[ConnectionTool]
@@ -268,7 +301,7 @@ def _to_tool_row(tool: ConnectionTool) -> dict[str, Any]:
     }
 
 
-def _to_tool(row: Row[Any]) -> ConnectionTool:
+def _to_tool(row: Any) -> ConnectionTool:
     before = row.accepted_definition
     return ConnectionTool(
         definition=_load_definition(row.name, row.definition),
@@ -293,5 +326,5 @@ def _dump(definition: ToolDefinition) -> str:
     return json.dumps(stored, ensure_ascii=False)
 
 
-def _load_definition(name: str, text: str) -> ToolDefinition:
-    return ToolDefinition(name=name, **json.loads(text))
+def _load_definition(name: str, text: str | None) -> ToolDefinition:
+    return ToolDefinition(name=name, **json.loads(text or "{}"))

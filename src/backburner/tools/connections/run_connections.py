@@ -69,7 +69,7 @@ class RunConnections:
         usable = access.usable(self.conversation, tx.connections.list(user))
         if not usable:
             return ()
-        tools = tx.connections.tools_of_all(user)
+        tools = tx.connections.tools_of_all(user, shown=[one.id for one in usable])
         return [(connection, tools.get(connection.id, ())) for connection in usable]
 
     async def _call(

@@ -143,15 +143,29 @@ def tools_are_added_replaced_and_removed_one_by_one(scene: Scene) -> None:
 
     assert scene.run(lambda tx: tx.connections.tools(USER, MAIL.id)) == [READ, SEND]
     assert scene.run(lambda tx: tx.connections.tools(MATE, MAIL.id)) == []
-    accepted = replace(READ, accepted="new", accepted_definition=READ.definition)
+    accepted = replace(READ, accepted=READ.digest, accepted_definition=READ.definition)
     scene.run(lambda tx: tx.connections.put_tools(USER, MAIL.id, [accepted]))
     scene.run(lambda tx: tx.connections.remove_tools(USER, MAIL.id, ["send"]))
 
-    assert scene.run(lambda tx: tx.connections.tools_of_all(USER)) == {
-        MAIL.id: [accepted],
-        WIKI.id: [SEND],
-    }
+    # Definitions only of what agents are offered on the connections that are asked for.
+    assert accepted.is_offered
+    assert not SEND.is_offered
+    found = scene.run(lambda tx: tx.connections.tools_of_all(USER, shown=[MAIL.id, WIKI.id]))
+    without = replace(SEND, definition=ToolDefinition(name=SEND.name))
+    assert found == {MAIL.id: [replace(accepted, accepted_definition=None)], WIKI.id: [without]}
+    found = scene.run(lambda tx: tx.connections.tools_of_all(USER))
+    assert found[MAIL.id][0].definition == ToolDefinition(name=READ.name)
     assert scene.run(lambda tx: tx.connections.tools_of_all(MATE)) == {}
+
+
+def the_size_of_the_tools_of_other_connections_is_known(scene: Scene) -> None:
+    _add(scene, MAIL, WIKI)
+    scene.run(lambda tx: tx.connections.put_tools(USER, MAIL.id, [SEND, READ]))
+
+    assert scene.run(lambda tx: tx.connections.size_of_others(USER, MAIL.id)) == 0
+    size = scene.run(lambda tx: tx.connections.size_of_others(USER, WIKI.id))
+    assert size > len(SEND.definition.description) + len(READ.definition.description)
+    assert scene.run(lambda tx: tx.connections.size_of_others(MATE, WIKI.id)) == 0
 
 
 def a_conversation_keeps_the_connections_that_it_may_use(scene: Scene) -> None:
