@@ -20,7 +20,8 @@ from backburner.store.queries.tasks import Tasks
 from backburner.store.queue.claims import Queue
 from backburner.store.queue.outages import Outages
 from backburner.store.queue.turns import Turns
-from backburner.store.records.connection_calls import ConnectionCalls
+from backburner.store.records.calls.connection_calls import ConnectionCalls
+from backburner.store.records.calls.tool_calls import ToolCalls
 from backburner.store.records.connections import Connections
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.files import Files
@@ -37,7 +38,6 @@ from backburner.store.records.secrets import Secrets
 from backburner.store.records.sessions import Sessions
 from backburner.store.records.spending import Spending
 from backburner.store.records.summaries import Summaries
-from backburner.store.records.tool_calls import ToolCalls
 
 
 class Tx(Context):

@@ -17,10 +17,10 @@ from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
 from backburner.store.context import Context
 from backburner.store.queue.turns import Turns, turn_key
+from backburner.store.records.calls.tool_calls import ToolCalls
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.inbox import Inbox, renew_request
 from backburner.store.records.runs import Runs
-from backburner.store.records.tool_calls import ToolCalls
 from backburner.store.tables import conversations
 
 _owner = bindparam("owner", type_=Text())

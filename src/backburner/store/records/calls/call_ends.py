@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, case, func, insert, or_, select, text, update
 from backburner.core.connections.call import CallOutcome
 from backburner.store.context import Context
 from backburner.store.dialect import has_row_locks
-from backburner.store.records.connection_calls import COPIED
+from backburner.store.records.calls.connection_calls import COPIED
 from backburner.store.records.connections import USE_INTERVAL, Connections
 from backburner.store.tables import connection_calls, connections, tool_calls
 from backburner.store.types import Time

@@ -16,8 +16,8 @@ from backburner.core.tool_journal import JournalEntry, calls_in_doubt, doubt_que
 from backburner.core.tool_policy import ToolCall
 from backburner.store.context import Group
 from backburner.store.mapping import dump, dump_references, load_references
-from backburner.store.records import call_ends
-from backburner.store.records.connection_calls import ConnectionCalls
+from backburner.store.records.calls import call_ends
+from backburner.store.records.calls.connection_calls import ConnectionCalls
 from backburner.store.records.files import Files
 from backburner.store.records.grants import Grants
 from backburner.store.records.questions import Questions
