@@ -82,6 +82,9 @@ def test_a_command_that_nobody_would_read_is_refused() -> None:
             "GIT_SSH_COMMAND",
             "_JAVA_OPTIONS",
         ),
+        *("JAVA_OPTS", "SERVER_OPTS", "ERL_AFLAGS", "DOTNET_STARTUP_HOOKS", "OPENSSL_CONF"),
+        *("PHPRC", "PHP_INI_SCAN_DIR", "XDG_CONFIG_HOME", "GEM_HOME", "LUA_INIT_5_4", "R_PROFILE"),
+        *("NODE_REPL_EXTERNAL_MODULE", "GLIBC_TUNABLES", "SHELLOPTS", "PS4", "EDITOR"),
     ],
 )
 def test_variables_that_change_which_code_runs_are_refused(name: str) -> None:
@@ -90,7 +93,8 @@ def test_variables_that_change_which_code_runs_are_refused(name: str) -> None:
 
 
 def test_other_variables_may_be_given() -> None:
-    check_environment({"API_KEY": "x", "PYTHONUNBUFFERED": "1", "HTTPS_PROXY": "http://p"})
+    names = "API_KEY PYTHONUNBUFFERED DOTNET_ENVIRONMENT NODE_ENV NODE_URL HTTPS_PROXY TZ".split()
+    check_environment(dict.fromkeys(names, "x"))
 
 
 def test_what_is_no_variable_is_refused() -> None:
