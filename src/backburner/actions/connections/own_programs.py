@@ -12,7 +12,6 @@ from backburner.actions.connections.definitions import Check
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Act, Caller
 from backburner.core.connections.connection import Connection
-from backburner.core.connections.imports.shown_program import find_paths
 from backburner.core.connections.own_program import (
     IMPORTED,
     check_places,
@@ -38,7 +37,7 @@ async def check(deps: Deps, caller: Caller, new: NewProgram) -> Connection | Non
     await check_source(deps, caller, new.source)
     check_program(new.program)
     check_places(new.program, deps.folders.forbidden)
-    await reach.check(deps, caller.user, [*find_paths(new.program.command)])
+    await reach.check_program(deps, caller.user, new.program)
     return await deps.store.read(lambda tx: _find_same(tx, deps, caller, new))
 
 
@@ -49,7 +48,7 @@ async def check_source(deps: Deps, caller: Caller, source: str) -> None:
             "Programs are imported on the command line of the machine that the server runs on.",
             hint="Others connect to those that the operator defines in the setting `mcp_programs`.",
         )
-    await reach.check(deps, caller.user, [source])
+    await reach.check_file(deps, caller.user, source)
 
 
 async def add(deps: Deps, caller: Caller, new: NewProgram) -> Check:

@@ -161,6 +161,31 @@ def test_nothing_is_run_because_of_what_an_agent_could_have_written(
     assert "agents can change it" in failed.err[0]
 
 
+@requirement("Z-import")
+def test_no_program_is_imported_that_could_load_what_agents_write(
+    home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = home / "code" / "app"
+    call("folders", "add", str(app))
+    # One project: its script and what agents work on.
+    (home / "code" / "package.json").write_text("{}")
+    script = home / "code" / "tools" / "server.py"
+    script.parent.mkdir()
+    script.write_text("import sys; sys.path.insert(0, '../app'); import helper\n")
+    file = write(
+        home / "mcp.json",
+        part={"command": sys.executable, "args": [str(script)]},
+        clock=time_server(),
+    )
+    answer(monkeypatch, "y", "y")
+    found = outcomes(call("connections", "import", file, "--read", str(app / "data"), "--json"))
+
+    assert [outcome for outcome, _ in found.values()] == ["left out"] * 2
+    said = f"could load what agents write in the folder {app}."
+    assert f"A program that may read {home}/code {said}" in found["part"][1]
+    assert f"A program that may read {app}/data {said}" in found["clock"][1]
+
+
 def test_servers_and_their_keys_are_taken_over_or_connected_by_name(
     home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

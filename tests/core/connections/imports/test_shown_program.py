@@ -6,6 +6,7 @@ from support.requirements import requirement
 from backburner.core.connections.imports.shown_program import (
     check_command,
     check_environment,
+    check_nothing_shared,
     check_out_of_reach,
     find_paths,
     show_command,
@@ -116,3 +117,12 @@ def test_what_agents_can_write_is_out_of_the_question() -> None:
     for path in ("/srv/app", "/srv/app/tools/x.js"):
         with pytest.raises(BadRequest, match="agents can change it"):
             check_out_of_reach(["/usr/bin/node", path], reachable)
+
+
+@requirement("Z-import")
+def test_what_a_program_reads_has_nothing_of_agents_in_it_or_around_it() -> None:
+    reachable = {"/srv/mono/app": "the folder /srv/mono/app"}
+    check_nothing_shared(["/srv/mono/application", "/srv/other"], reachable)
+    for place in ("/srv/mono/app", "/srv/mono/app/lib", "/srv/mono", "/srv"):
+        with pytest.raises(BadRequest, match=f"may read {place} could load"):
+            check_nothing_shared([place], reachable)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backburner.core.errors import BadRequest
 from backburner.core.validation import escape_hidden, hidden_characters
-from backburner.core.work.folders import lies_in
+from backburner.core.work.folders import lies_in, overlap
 
 MAX_WORDS = 100
 MAX_COMMAND_CHARS = 10_000
@@ -110,4 +110,15 @@ def check_out_of_reach(paths: Iterable[str], reachable: Mapping[str, str]) -> No
                 raise BadRequest(
                     f"{path} lies in {meaning}, where agents can change it.",
                     hint="Move it elsewhere, and import it from there.",
+                )
+
+
+def check_nothing_shared(places: Iterable[str], reachable: Mapping[str, str]) -> None:
+    """Refuse what a program may read if agents write in it or around it; all have no links."""
+    for place in places:
+        for other, meaning in reachable.items():
+            if overlap(place, other):
+                raise BadRequest(
+                    f"A program that may read {place} could load what agents write in {meaning}.",
+                    hint="Install it elsewhere, or let agents only read that folder.",
                 )
