@@ -49,12 +49,19 @@ def test_a_command_is_pinned_to_exact_versions(line: str, result: str) -> None:
 
 @requirement("Z-import")
 @pytest.mark.parametrize(
-    "version", ["", "latest", "1", "^1.2.3", "1.2.x", "1.2.3 || 2", "../x", "1.2.3;x"]
+    "version",
+    [
+        *("", "latest", "1", "^1.2.3", "1.2.x", "1.2.3 || 2", "../x", "1.2.3;x", "\u0661.2.3"),
+        # To npm, these are names that a publisher can give to any version.
+        *("1.2.3-..", "1.2.3-a.", f"{'9' * 20}.0.0", "1.2.3-" + "a" * 300),
+    ],
 )
 def test_nothing_but_an_exact_version_pins(version: str) -> None:
     with pytest.raises(BadRequest, match="exact version"):
         pinned("npx -y a", a=version)
-    if version != "1":
+    with pytest.raises(BadRequest, match="exact version"):
+        pinned(f"npx -y 'a@{version}'")
+    if version not in ("1", f"{'9' * 20}.0.0"):
         with pytest.raises(BadRequest, match="exact version"):
             pinned("uvx a", a=version)
 

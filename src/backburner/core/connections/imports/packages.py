@@ -15,9 +15,12 @@ class Registry(StrEnum):
 
 
 _NPM_NAME = re.compile(r"(@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*")
-_NPM_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
+#: As npm reads versions. It takes anything else for a tag, which its publisher can move.
+_NPM_VERSION = re.compile(
+    r"(?=.{1,100}$)[0-9]{1,9}(\.[0-9]{1,9}){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+)
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._,-]+\])?")
-_PYPI_VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
+_PYPI_VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
 #: npx gives the name of a program to a shell.
 _PROGRAM = re.compile(r"\w[\w.+-]*", re.ASCII)
 
