@@ -84,7 +84,7 @@ def test_a_program_is_shown_asked_for_and_imported_once(
     assert (
         "    --local-timezone=Europe/Berlin\nIt runs in a cage, without the network, which" in shown
     )
-    assert "It is given the values of API_KEY." in shown
+    assert "with values that are not shown:\n    API_KEY, from the file\n" in f"{shown}\n"
     assert imported.out[0].startswith("Clock: imported as clock: 2 tools")
     assert imported.out[1:] == ["other: declined.", "1 imported, 1 declined"]
     assert again.out == ["Clock: there already as clock.", "1 there already"]
@@ -103,6 +103,47 @@ def test_a_program_is_shown_asked_for_and_imported_once(
     assert CANARY not in str(shown_again)
     for kept in (home / "data").rglob("*"):
         assert not kept.is_file() or CANARY.encode() not in kept.read_bytes(), kept
+
+
+@requirement("Z-import")
+def test_the_question_says_where_the_values_of_variables_come_from(
+    home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    project = home / "x\u200b\nIt may read nothing else."
+    project.mkdir()
+    (project / "package.json").write_text("{}")
+    (project / "server.py").write_text("")
+    (home / "linked").symlink_to(project)
+    environment = {
+        "TZ": "${AWS_SECRET_ACCESS_KEY}",
+        "MODE": CANARY,
+        "HEADER": "${input:kind} ${env:AWS_SECRET_ACCESS_KEY}",
+        "PLACE": "${userHome}/x",
+    }
+    script = {"command": sys.executable, "args": [str(home / "linked" / "server.py")]}
+    file = write(
+        home / "mcp.json",
+        clock={**script, "env": environment},
+        site={"url": "https://a.example/mcp", "headers": {"X": "${input:key}"}},
+    )
+    typed = answer(monkeypatch, CANARY, "n", CANARY, "n")
+    # No option answers for what the file does not have in it.
+    asked = call("connections", "import", file, "--yes")
+
+    start = asked.err.index("It is given these variables, with values that are not shown:")
+    assert asked.err[start + 1 : start + 5] == [
+        "    TZ, from your variable AWS_SECRET_ACCESS_KEY",
+        "    MODE, from the file",
+        "    HEADER, from what you type in and your variable AWS_SECRET_ACCESS_KEY",
+        "    PLACE, from your variable HOME",
+    ]
+    assert "It may read nothing else." not in asked.err
+    assert any(r"x\u200b\nIt may read nothing else." in line for line in asked.err)
+    questions = [question.strip() for question in typed]
+    assert questions == ["clock:", "Import it? [y/N]:", "site:", "Import it? [y/N]:"]
+    assert asked.out == ["clock: declined.", "site: declined.", "2 declined"]
+    assert CANARY not in str(asked)
 
 
 @requirement("Z-import")

@@ -87,9 +87,9 @@ def check_values(environment: Mapping[str, str]) -> None:
             raise BadRequest(f"The value of the variable {name} cannot be given to a program.")
 
 
-def show_command(command: Sequence[str]) -> str:
+def show_command(command: Sequence[str]) -> Sequence[str]:
     """Write a command as it would be typed, a word a line, so that none can hide behind others."""
-    return "\n".join(f"    {shlex.quote(escape_hidden(word))}" for word in command)
+    return [f"    {shlex.quote(escape_hidden(word))}" for word in command]
 
 
 def find_paths(command: Sequence[str]) -> Iterator[str]:
