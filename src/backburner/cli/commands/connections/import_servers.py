@@ -183,11 +183,16 @@ def _import_file(work: Import, found: FoundFile | Result, only: Sequence[str]) -
 
 def _find_refusal(work: Import, found: FoundFile) -> BackburnerError | None:
     """Ask the server whether agents could have written a file; None: they could not."""
-    try:
-        work.server.post(f"{PATH}/programs/source", {"path": str(found.path)})
-    except BackburnerError as error:
-        return error
-    return None
+    refusal: BackburnerError | None = None
+    # A server that may be on another machine follows no links.
+    for path in dict.fromkeys((found.path, found.path.resolve())):
+        try:
+            work.server.post(f"{PATH}/programs/source", {"path": str(path)})
+        except NotAllowed as error:
+            refusal = error
+        except BackburnerError as error:
+            return error
+    return refusal
 
 
 def _import_one(
