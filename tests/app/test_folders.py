@@ -48,6 +48,20 @@ def test_a_program_starts_with_folders_for_agents(home: Path) -> None:
     assert folder_rules(load(data=home / "data", folders=templates)).templates == templates
 
 
+async def test_agents_write_where_the_links_of_private_workspaces_lead(home: Path) -> None:
+    (home / "data" / "workspaces" / "u_1").mkdir(parents=True)
+    (home / "disk").mkdir()
+    (home / "data" / "workspaces" / "u_2").symlink_to(home / "disk")
+    (home / "elsewhere").symlink_to(home / "data")
+
+    assert set(await folder_rules(load(data=home / "elsewhere")).of_agents()) == {
+        f"{home}/data",
+        f"{home}/data/workspaces",
+        f"{home}/data/workspaces/u_1",
+        f"{home}/disk",
+    }
+
+
 @pytest.mark.parametrize(
     ("variables", "options", "file"),
     [

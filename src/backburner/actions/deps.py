@@ -96,6 +96,10 @@ async def no_links(path: str) -> Sequence[str]:
     return [path]
 
 
+async def no_places() -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderRules:
     """The folders that conversations may work in on this machine."""
@@ -112,8 +116,8 @@ class FolderRules:
     forbidden: ForbiddenPlaces = field(default_factory=ForbiddenPlaces)
     #: Finds a folder and reads its instructions. Raises `NotFound` or `NotAllowed`.
     read: Callable[[str], Awaitable[FolderContent]] = no_folder
-    #: Places that are not folders of users where agents write, with a word for each.
-    of_agents: Mapping[str, str] = field(default_factory=dict)
+    #: Finds the places that are not folders of users where agents write, with a word for each.
+    of_agents: Callable[[], Awaitable[Mapping[str, str]]] = no_places
     #: Finds where a path leads: each link on the way and the end, as paths without links.
     trace: Callable[[str], Awaitable[Sequence[str]]] = no_links
 

@@ -46,10 +46,7 @@ def folder_rules(settings: Settings) -> FolderRules:
         is_shared=settings.folders_shared,
         forbidden=forbidden,
         read=lambda path: asyncio.to_thread(read_folder, path),
-        of_agents={
-            os.path.realpath(settings.workspaces): "the private workspaces",
-            os.path.realpath(settings.data): "Backburner's data folder",
-        },
+        of_agents=lambda: asyncio.to_thread(find_places_of_agents, settings),
         trace=lambda path: asyncio.to_thread(trace_path, path),
     )
 
@@ -105,6 +102,15 @@ def find_forbidden_places(settings: Settings) -> ForbiddenPlaces:
             os.path.realpath(path): meaning for path, meaning in private.items() if path is not None
         },
     )
+
+
+def find_places_of_agents(settings: Settings) -> Mapping[str, str]:
+    """Find where agents write, apart from folders of users. A private workspace may be a link."""
+    workspaces = [settings.workspaces, *settings.workspaces.glob("*")]
+    return {
+        os.path.realpath(settings.data): "Backburner's data folder",
+        **{os.path.realpath(path): "the private workspaces" for path in workspaces},
+    }
 
 
 def trace_path(path: str) -> Sequence[str]:

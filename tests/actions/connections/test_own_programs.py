@@ -22,6 +22,7 @@ from backburner.actions.work import folders
 from backburner.bus.local import LocalBus
 from backburner.core.accounts import LOCAL_CLIENT_NAME, Caller, CredentialKind, Role, Scope
 from backburner.core.connections.connection import ToolDefinition
+from backburner.core.connections.own_program import READ_BY_ALL
 from backburner.core.connections.program import StdioProgram
 from backburner.core.errors import (
     BackburnerError,
@@ -32,8 +33,10 @@ from backburner.core.errors import (
     NotFound,
 )
 from backburner.core.ids import UserId
+from backburner.core.work.folders import SYSTEM_FOLDERS as NEVER_GIVEN
 from backburner.core.work.folders import ForbiddenPlaces
 from backburner.ports import Authorization, FolderContent, ToolList, ToolServer
+from backburner.process.confinement import SYSTEM_FOLDERS
 from backburner.store.db import Database
 from backburner.vault.master_keys import MasterKeys
 from backburner.vault.vault import SealingVault
@@ -47,6 +50,7 @@ FILE = "/srv/settings/mcp.json"
 class Session:
     tools: Sequence[ToolDefinition]
     tools_changed: bool = False
+    closed: bool = False
 
     async def list_tools(self) -> ToolList:
         return ToolList(tools=self.tools)
@@ -55,7 +59,7 @@ class Session:
         raise AssertionError((name, arguments, options))
 
     async def close(self) -> None:
-        pass
+        self.closed = True
 
 
 @dataclass
@@ -63,12 +67,19 @@ class Programs:
     """Stands for the servers; keeps the programs that would be started."""
 
     started: list[StdioProgram] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
 
     def open(self, server: ToolServer, authorization: Authorization) -> Session:
         del authorization
         if server.program is not None:
             self.started.append(server.program)
-        return Session([ToolDefinition(name="now"), ToolDefinition(name="list_issues")])
+        tools = [ToolDefinition(name="now"), ToolDefinition(name="list_issues")]
+        self.sessions.append(session := Session(tools))
+        return session
+
+
+async def of_agents() -> Mapping[str, str]:
+    return {"/data/workspaces": "the private workspaces", "/disk/u_1": "the private workspaces"}
 
 
 async def read(path: str) -> FolderContent:
@@ -103,7 +114,7 @@ def stage(database: Database, programs: Programs, tmp_path: Path) -> Stage:
         may_be_added=True,
         forbidden=ForbiddenPlaces(homes=["/people/ada"], private={"/people/ada/.ssh": "sign-ins"}),
         read=read,
-        of_agents={"/data/workspaces": "the private workspaces"},
+        of_agents=of_agents,
     )
     stage = Stage(
         database,
@@ -211,6 +222,9 @@ async def test_a_connection_cannot_be_pointed_at_an_imported_program(stage: Stag
         (StdioProgram(command=("/bin/x",), readable=("/srv",) * 21), "20 folders"),
         (StdioProgram(command=("/data/workspaces/u/x",)), "agents can change it"),
         (StdioProgram(command=("/bin/x", "--a=/data/workspaces/x")), "agents can change it"),
+        (StdioProgram(command=("/bin/x",), readable=("/data/workspaces/a",)), "could load what"),
+        (StdioProgram(command=("/bin/x",), writable=("/data/workspaces",)), "could load what"),
+        (StdioProgram(command=("/bin/x",), readable=("/disk",)), "could load what"),
     ],
 )
 async def test_what_must_not_run_is_refused_whoever_agreed_to_it(
@@ -233,6 +247,42 @@ async def test_files_and_programs_in_folders_of_agents_are_refused(stage: Stage)
         await add(stage, StdioProgram(command=("/srv/app/bin/clock",)))
     await add(stage, source="/srv/library/.mcp.json")
     assert await names(stage) == ["clock"]
+
+
+@requirement("Z-import")
+@pytest.mark.parametrize(
+    ("other", "may_be_added"),
+    [({}, False), ({"name": "laptop token"}, True), ({"kind": CredentialKind.SESSION}, False)],
+)
+async def test_a_file_of_agents_is_refused_where_no_programs_are_imported_too(
+    stage: Stage, other: dict[str, object], *, may_be_added: bool
+) -> None:
+    await folders.add(stage.deps, caller(), "/srv/app", read_only=False)
+    rules = replace(
+        stage.deps.folders, may_be_added=may_be_added, templates=("/srv/people/{login}",)
+    )
+    stage.deps = replace(stage.deps, folders=rules)
+    user = caller(USER, **other)
+    for path in ("/data/workspaces/u_1/mcp.json", "/srv/people/ada/x", "/srv/app/.mcp.json"):
+        with pytest.raises(BadRequest, match="agents can change it"):
+            await own_programs.check_source(stage.deps, user, path)
+    with pytest.raises(NotAllowed, match="command line of the machine"):
+        await own_programs.check_source(stage.deps, user, FILE)
+
+
+async def test_a_client_elsewhere_learns_nothing_of_links_here_or_of_folders_of_others(
+    stage: Stage,
+) -> None:
+    async def trace(path: str) -> Sequence[str]:
+        raise AssertionError(path)
+
+    await folders.add(stage.deps, caller(), "/srv/app", read_only=False)
+    stage.deps = replace(stage.deps, folders=replace(stage.deps.folders, trace=trace))
+    stage.database.run(lambda tx: add_user(tx, MATE))
+    with pytest.raises(NotAllowed, match="command line of the machine"):
+        await own_programs.check_source(
+            stage.deps, caller(MATE, name="laptop token"), "/srv/app/.mcp.json"
+        )
 
 
 @requirement("Z-import")
@@ -268,6 +318,73 @@ async def test_a_program_in_a_folder_that_came_later_is_not_started(
     assert again.error is not None
     assert "agents can change it" in again.error.message
     assert programs.started == []
+
+
+@requirement("Z-import")
+@pytest.mark.parametrize("folder", ["/code/mono/app", "/code/mono", "/code"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        replace(CLOCK, readable=("/srv/zones", "/code/mono")),
+        replace(CLOCK, writable=("/code/mono",)),
+    ],
+)
+async def test_agents_write_nothing_that_a_program_could_load(
+    stage: Stage, programs: Programs, folder: str, program: StdioProgram
+) -> None:
+    check = await own_programs.add(stage.deps, caller(), new(program))
+    await folders.add(stage.deps, caller(), folder, read_only=False)
+    said = f"what agents write in the folder {folder}."
+    with pytest.raises(BadRequest, match=said):
+        await add(stage, program, name="again")
+    again = await definitions.refresh(stage.deps, caller(), check.connection_id)
+    assert again.error is not None
+    assert said in again.error.message
+    assert len(programs.started) == 1
+
+    await folders.add(stage.deps, caller(), folder, read_only=True)
+    assert (await definitions.refresh(stage.deps, caller(), check.connection_id)).error is None
+
+
+@requirement("Z-import")
+async def test_what_every_program_may_read_counts_too(stage: Stage) -> None:
+    open_to_all = [str(folder) for folder in SYSTEM_FOLDERS if folder.parts[1] not in NEVER_GIVEN]
+    assert sorted(READ_BY_ALL) == sorted(open_to_all)
+    await folders.add(stage.deps, caller(), "/opt/app", read_only=False)
+    with pytest.raises(BadRequest, match="may read /opt could load"):
+        await add(stage)
+
+
+@requirement("Z-import")
+async def test_a_folder_that_is_read_only_to_one_account_is_not_to_others(stage: Stage) -> None:
+    await folders.add(stage.deps, caller(), "/srv/app", read_only=True)
+    await add(stage, replace(CLOCK, readable=("/srv/app",)))
+    [folder] = stage.database.run(lambda tx: tx.folders.list(USER))
+    stage.database.run(lambda tx: add_user(tx, MATE))
+    stage.database.run(lambda tx: tx.folders.put(MATE, replace(folder, read_only=False)))
+    with pytest.raises(BadRequest, match="could load what agents write in the folder /srv/app"):
+        await add(stage, replace(CLOCK, readable=("/srv/app",)))
+
+
+@requirement("Z-import")
+async def test_a_folder_that_comes_during_a_run_ends_the_program_at_its_next_call(
+    stage: Stage, programs: Programs
+) -> None:
+    program = replace(CLOCK, readable=("/srv/mono",))
+    check = await own_programs.add(stage.deps, caller(), new(program))
+    connection = stage.database.run(lambda tx: tx.connections.load(USER, check.connection_id))
+    session = ImportedSession(stage.deps, connection)
+    await session.list_tools()
+    await folders.add(stage.deps, caller(), "/srv/mono/app", read_only=False)
+
+    with pytest.raises(ConnectionFailed, match="could load what agents write"):
+        await session.call("now", {})
+    assert programs.sessions[-1].closed
+    assert len(programs.started) == 2
+    await folders.remove(stage.deps, USER, "/srv/mono/app")
+    await session.list_tools()
+    assert len(programs.started) == 3
+    await session.close()
 
 
 @requirement("Z-import")

@@ -8,7 +8,6 @@ from typing import Any
 from backburner.actions.connections import reach, sealed
 from backburner.actions.deps import Deps
 from backburner.core.connections.connection import Connection
-from backburner.core.connections.imports.shown_program import find_paths
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.own_program import with_path
 from backburner.core.connections.program import StdioProgram
@@ -17,13 +16,14 @@ from backburner.ports import CALL_TIMEOUT, ToolList, ToolResult, ToolServer, Too
 
 
 class ImportedSession:
-    """Refuses to start a program that agents could have changed by now."""
+    """Refuses to start or to call a program that agents could have changed by now."""
 
     def __init__(self, deps: Deps, connection: Connection) -> None:
         self._deps = deps
         self._connection = connection
         self._lock = asyncio.Lock()
         self._session: ToolSession | None = None
+        self._program: StdioProgram | None = None
         self._closed = False
 
     @property
@@ -49,15 +49,26 @@ class ImportedSession:
 
     async def close(self) -> None:
         self._closed = True
-        if self._session is not None:
-            await self._session.close()
+        await self._end()
+
+    async def _end(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     async def _open(self) -> ToolSession:
         async with self._lock:
+            if self._program is None:
+                self._program = await _load(self._deps, self._connection)
+            try:
+                await reach.check_program(self._deps, self._connection.user_id, self._program)
+            except BadRequest as error:
+                await self._end()
+                raise ConnectionFailed(error.message, hint=error.hint, permanent=True) from None
             if self._session is None:
-                program = await _load(self._deps, self._connection)
                 if self._closed:
                     raise ConnectionFailed(f"The session with {self._connection.title} is closed.")
+                program = with_path(self._program)
                 server = ToolServer(title=self._connection.title, program=program)
                 self._session = self._deps.tool_servers.open(server, _NoHeaders())
             return self._session
@@ -84,8 +95,4 @@ async def _load(deps: Deps, connection: Connection) -> StdioProgram:
             hint="Remove the connection, and import it again.",
             permanent=True,
         )
-    try:
-        await reach.check(deps, user, [*find_paths(program.command)])
-    except BadRequest as error:
-        raise ConnectionFailed(error.message, hint=error.hint, permanent=True) from None
-    return with_path(program)
+    return program

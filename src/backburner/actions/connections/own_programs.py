@@ -12,7 +12,6 @@ from backburner.actions.connections.definitions import Check
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Act, Caller
 from backburner.core.connections.connection import Connection
-from backburner.core.connections.imports.shown_program import find_paths
 from backburner.core.connections.own_program import (
     IMPORTED,
     check_places,
@@ -38,18 +37,21 @@ async def check(deps: Deps, caller: Caller, new: NewProgram) -> Connection | Non
     await check_source(deps, caller, new.source)
     check_program(new.program)
     check_places(new.program, deps.folders.forbidden)
-    await reach.check(deps, caller.user, [*find_paths(new.program.command)])
+    await reach.check_program(deps, caller.user, new.program)
     return await deps.store.read(lambda tx: _find_same(tx, deps, caller, new))
 
 
 async def check_source(deps: Deps, caller: Caller, source: str) -> None:
-    """Refuse to import programs from a file that agents can change, or for anybody else."""
+    """Refuse a file that agents can change, and to import programs of any file for anybody else.
+
+    The first is for servers too, so it is said to all.
+    """
+    await reach.check_file(deps, caller, source)
     if not (deps.folders.may_be_added and caller.is_local_client):
         raise NotAllowed(
             "Programs are imported on the command line of the machine that the server runs on.",
             hint="Others connect to those that the operator defines in the setting `mcp_programs`.",
         )
-    await reach.check(deps, caller.user, [source])
 
 
 async def add(deps: Deps, caller: Caller, new: NewProgram) -> Check:

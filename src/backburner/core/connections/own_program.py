@@ -17,6 +17,9 @@ from backburner.core.work.folders import ForbiddenPlaces, lies_in, overlap
 #: In place of the name of a program of the operator's; none can have it.
 IMPORTED = "(imported)"
 MAX_PLACES = 20
+#: Each program in a cage reads these, and unlike other folders of the system agents can be given
+#: folders in them.
+READ_BY_ALL = ("/nix/store", "/opt")
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 

@@ -63,6 +63,7 @@ def test_programs_of_claude_desktop_are_read() -> None:
         name="filesystem",
         command=("npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/notes"),
         environment={"KEY": "secret", "PORT": "80"},
+        sources={"KEY": "the file", "PORT": "the file"},
     )
     assert "secret" not in repr(program)
 
@@ -118,7 +119,10 @@ def test_servers_of_cursor_are_read() -> None:
     }
     files, asana = read(content, values)
     assert files == ImportedProgram(
-        name="files", command=("/srv/ada/bin/files",), environment={"TOKEN": token}
+        name="files",
+        command=("/srv/ada/bin/files",),
+        environment={"TOKEN": token},
+        sources={"TOKEN": "your variable TOKEN"},
     )
     assert asana == ImportedServer(
         name="asana", url="https://mcp.asana.com/v2/mcp", client_id="id", client_secret=token
@@ -271,6 +275,10 @@ def test_mcp_remote_without_an_address_is_a_program_like_others() -> None:
         ({"command": "/bin/x", "env": {"A": "${workspaceFolder}"}}, "only its client knows"),
         ({"command": "/bin/x", "env": {"A": "${command:pick}"}}, "only its client knows"),
         ({"command": "/bin/x", "args": ["--for", "${TOKEN}"]}, "as a variable in `env`"),
+        ({"command": "/bin/x", "args": ["${env:TOKEN}"]}, "as a variable in `env`"),
+        ({"command": "/bin/x", "args": ["--a=${HOME}${TOKEN:-x}"]}, "as a variable in `env`"),
+        ({"command": "/bin/x", "args": ["${input:key}"]}, "as a variable in `env`"),
+        ({"command": "/bin/${TOKEN}"}, "as a variable in `env`"),
         ({"command": "bash", "args": ["-c", "npx x"]}, "is a shell"),
     ],
 )
@@ -351,6 +359,31 @@ def test_the_variables_that_a_server_would_be_sent_are_named() -> None:
         ["TOKEN"],
         [],
     ]
+
+
+@requirement("Z-import")
+def test_a_program_says_where_the_values_of_its_variables_come_from() -> None:
+    environment = {
+        "TZ": "${AWS_SECRET_ACCESS_KEY}",
+        "A": "${TOKEN:-plain} ${env:TOKEN} ${env:OTHER}",
+        "B": "Bearer ${input:key}",
+        "C": "${userHome}/${USER}",
+        "D": "plain $TOKEN",
+    }
+    given = Values(
+        variables=dict.fromkeys("AWS_SECRET_ACCESS_KEY TOKEN OTHER HOME USER".split(), "canary"),
+        inputs={"key": "canary"},
+    )
+    program = only({"command": "/bin/x", "env": environment}, given)
+    assert isinstance(program, ImportedProgram)
+    assert program.sources == {
+        "TZ": "your variable AWS_SECRET_ACCESS_KEY",
+        "A": "your variable TOKEN and your variable OTHER",
+        "B": "what you type in",
+        "C": "your variable HOME and your variable USER",
+        "D": "the file",
+    }
+    assert "canary" not in repr(program)
 
 
 def test_a_server_with_a_newer_address_in_the_catalogue_is_named() -> None:

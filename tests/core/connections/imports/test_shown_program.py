@@ -6,6 +6,7 @@ from support.requirements import requirement
 from backburner.core.connections.imports.shown_program import (
     check_command,
     check_environment,
+    check_nothing_shared,
     check_out_of_reach,
     find_paths,
     show_command,
@@ -26,9 +27,9 @@ def test_a_command_with_characters_that_cannot_be_seen_is_refused(word: str) -> 
 
 def test_every_word_stands_in_a_line_of_its_own() -> None:
     shown = show_command(["npx", "--yes", "a@1.0.0", " " * 300 + "; rm -rf /", "it's", ""])
-    assert shown.splitlines()[:3] == ["    npx", "    --yes", "    a@1.0.0"]
-    assert shown.splitlines()[3] == "    '" + " " * 300 + "; rm -rf /'"
-    assert shown.splitlines()[5] == "    ''"
+    assert shown[:3] == ["    npx", "    --yes", "    a@1.0.0"]
+    assert shown[3] == "    '" + " " * 300 + "; rm -rf /'"
+    assert shown[5] == "    ''"
 
 
 @requirement("Z-import")
@@ -82,6 +83,9 @@ def test_a_command_that_nobody_would_read_is_refused() -> None:
             "GIT_SSH_COMMAND",
             "_JAVA_OPTIONS",
         ),
+        *("JAVA_OPTS", "SERVER_OPTS", "ERL_AFLAGS", "DOTNET_STARTUP_HOOKS", "OPENSSL_CONF"),
+        *("PHPRC", "PHP_INI_SCAN_DIR", "XDG_CONFIG_HOME", "GEM_HOME", "LUA_INIT_5_4", "R_PROFILE"),
+        *("NODE_REPL_EXTERNAL_MODULE", "GLIBC_TUNABLES", "SHELLOPTS", "PS4", "EDITOR"),
     ],
 )
 def test_variables_that_change_which_code_runs_are_refused(name: str) -> None:
@@ -90,7 +94,8 @@ def test_variables_that_change_which_code_runs_are_refused(name: str) -> None:
 
 
 def test_other_variables_may_be_given() -> None:
-    check_environment({"API_KEY": "x", "PYTHONUNBUFFERED": "1", "HTTPS_PROXY": "http://p"})
+    names = "API_KEY PYTHONUNBUFFERED DOTNET_ENVIRONMENT NODE_ENV NODE_URL HTTPS_PROXY TZ".split()
+    check_environment(dict.fromkeys(names, "x"))
 
 
 def test_what_is_no_variable_is_refused() -> None:
@@ -112,3 +117,12 @@ def test_what_agents_can_write_is_out_of_the_question() -> None:
     for path in ("/srv/app", "/srv/app/tools/x.js"):
         with pytest.raises(BadRequest, match="agents can change it"):
             check_out_of_reach(["/usr/bin/node", path], reachable)
+
+
+@requirement("Z-import")
+def test_what_a_program_reads_has_nothing_of_agents_in_it_or_around_it() -> None:
+    reachable = {"/srv/mono/app": "the folder /srv/mono/app"}
+    check_nothing_shared(["/srv/mono/application", "/srv/other"], reachable)
+    for place in ("/srv/mono/app", "/srv/mono/app/lib", "/srv/mono", "/srv"):
+        with pytest.raises(BadRequest, match=f"may read {place} could load"):
+            check_nothing_shared([place], reachable)

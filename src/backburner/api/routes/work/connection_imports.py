@@ -36,7 +36,9 @@ async def check_source(body: ProgramSourceBody, deps: AppDeps, caller: Approver)
     """Refuse a file that agents can change, or that a link which they can change leads to.
 
     Only the command line of the server's machine may import programs, in an installation with
-    SQLite and one account.
+    SQLite and one account. Others are refused with 403, unless the path is one that agents of
+    theirs can change: then with 400, and servers with secrets are not to be imported from there.
+    Links are followed for that command line only.
     """
     await own_programs.check_source(deps, caller, body.path)
 

@@ -13,6 +13,7 @@ from backburner.core.connections.imports.packages import pin, read_launch
 from backburner.core.connections.imports.shown_program import find_paths, show_command
 from backburner.core.connections.program import StdioProgram
 from backburner.core.errors import BadRequest
+from backburner.core.validation import escape_hidden
 from backburner.core.work.folders import lies_in
 
 #: Programs see these in any case.
@@ -59,10 +60,13 @@ def prepare(imported: ImportedProgram, choices: Choices) -> StdioProgram:
 
 
 def show(imported: ImportedProgram, program: StdioProgram, source: str) -> str:
-    """Describe all that would run, a word of the command a line."""
+    """Describe all that would run, a word of the command a line.
+
+    Values of variables are not shown, whatever they look like: a password can look like anything.
+    """
     lines = [
         f"{imported.name}, a program on this machine ({source}):",
-        show_command(program.command),
+        *show_command(program.command),
         "It runs in a cage, with the network."
         if program.network
         else "It runs in a cage, without the network, which --network would give it.",
@@ -72,13 +76,10 @@ def show(imported: ImportedProgram, program: StdioProgram, source: str) -> str:
     if program.writable:
         lines.append(f"It may change {', '.join(program.writable)}.")
     if program.environment:
-        lines.append(f"It is given the values of {', '.join(program.environment)}.")
-    return "\n".join(printable_lines(lines))
-
-
-def printable_lines(lines: Sequence[str]) -> Iterator[str]:
-    for line in "\n".join(lines).split("\n"):
-        yield printable(line)
+        lines.append("It is given these variables, with values that are not shown:")
+        lines += [f"    {name}, from {imported.sources[name]}" for name in program.environment]
+    # A path can have a line break, and must not look like a line of ours.
+    return "\n".join(escape_hidden(line).replace("\n", "\\n") for line in lines)
 
 
 def find_program(name: str) -> str:

@@ -33,6 +33,7 @@ from backburner.core.connections.imports.client_server import (
 from backburner.core.connections.imports.references import Values
 from backburner.core.connections.naming import check_title, check_url, make_name
 from backburner.core.errors import BackburnerError, BadRequest, NotAllowed, NotFound
+from backburner.core.validation import escape_hidden
 
 PATH = "/api/connections"
 
@@ -182,11 +183,16 @@ def _import_file(work: Import, found: FoundFile | Result, only: Sequence[str]) -
 
 def _find_refusal(work: Import, found: FoundFile) -> BackburnerError | None:
     """Ask the server whether agents could have written a file; None: they could not."""
-    try:
-        work.server.post(f"{PATH}/programs/source", {"path": str(found.path)})
-    except BackburnerError as error:
-        return error
-    return None
+    refusal: BackburnerError | None = None
+    # A server that may be on another machine follows no links.
+    for path in dict.fromkeys((found.path, found.path.resolve())):
+        try:
+            work.server.post(f"{PATH}/programs/source", {"path": str(path)})
+        except NotAllowed as error:
+            refusal = error
+        except BackburnerError as error:
+            return error
+    return refusal
 
 
 def _import_one(
@@ -208,11 +214,11 @@ def _import_one(
         return replace(result, detail=ready.reason)
     if isinstance(ready, ImportedProgram):
         return _import_program(work, ready, result)
-    return _import_server(work, ready, variables_of(given), result)
+    return _import_server(work, given, ready, result)
 
 
 def _import_server(
-    work: Import, ready: ImportedServer, variables: Sequence[str], result: Result
+    work: Import, given: ClientServer, ready: ImportedServer, result: Result
 ) -> Result:
     url = check_url(ready.url)
     same = next((one for one in work.known.values() if _is_same(one["url"], url)), None)
@@ -225,9 +231,12 @@ def _import_server(
     text = [f"{ready.name}, a server ({result.file}):", f"    {url}"]
     if ready.headers:
         text.append(f"It is sent the headers {', '.join(ready.headers)}.")
+    variables = variables_of(given)
     if variables:
         text.append(f"They have the values of {', '.join(variables)}.")
-    if not (work.is_sure and not variables) and not _agree(work, "\n".join(text)):
+    # Nobody has seen where a file sends what is not in it.
+    is_agreed = work.is_sure and not (variables or inputs_of(given))
+    if not is_agreed and not _agree(work, "\n".join(text)):
         return replace(result, outcome=Outcome.DECLINED, connection="")
     body = {"url": url, "name": name, "title": check_title(ready.name), "headers": ready.headers}
     check = work.server.post(PATH, body)
@@ -286,7 +295,7 @@ def _agree(work: Import, text: str) -> bool:
         hint = "Import it in a terminal." if work.is_sure else "Add --yes."
         raise BadRequest("There is no terminal to ask.", hint=hint)
     for line in text.split("\n"):
-        click.echo(printable(line), err=True)
+        click.echo(escape_hidden(line), err=True)
     return click.confirm("Import it?", default=False, err=True)
 
 

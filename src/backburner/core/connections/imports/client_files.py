@@ -24,6 +24,7 @@ from backburner.core.connections.imports.mcp_remote import OLD_TRANSPORT, read_b
 from backburner.core.connections.imports.packages import read_launch
 from backburner.core.connections.imports.references import (
     Values,
+    describe_source,
     find_inputs,
     find_variables,
     resolve_plain,
@@ -217,7 +218,8 @@ def _resolve_program(program: ImportedProgram, values: Values) -> ImportedProgra
         for name, text in program.environment.items()
     }
     check_values(environment)
-    return replace(program, command=command, environment=environment)
+    sources = {name: describe_source(text) for name, text in program.environment.items()}
+    return replace(program, command=command, environment=environment, sources=sources)
 
 
 def _read_inputs(found: object) -> Mapping[str, Input]:

@@ -28,6 +28,8 @@ class ImportedProgram:
     command: tuple[str, ...]
     #: The values are secret.
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: Where the value of each comes from, in words.
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

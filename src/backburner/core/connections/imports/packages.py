@@ -1,14 +1,11 @@
-"""Commands that fetch a package and run it: exactly one version of it, or none.
-
-Other ways to run what is fetched, or text as a program, are refused: what they do is decided
-elsewhere than in the command that its user agrees to.
-"""
+"""Commands that fetch a package and run it: exactly one version of it, or none."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from backburner.core.connections.imports.runners import check_no_runner, check_package
 from backburner.core.errors import BadRequest
 
 
@@ -18,9 +15,14 @@ class Registry(StrEnum):
 
 
 _NPM_NAME = re.compile(r"(@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*")
-_NPM_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
+#: As npm reads versions. It takes anything else for a tag, which its publisher can move.
+_NPM_VERSION = re.compile(
+    r"(?=.{1,100}$)[0-9]{1,9}(\.[0-9]{1,9}){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+)
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._,-]+\])?")
-_PYPI_VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
+_PYPI_VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
+#: npx gives the name of a program to a shell.
+_PROGRAM = re.compile(r"\w[\w.+-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +88,20 @@ def read_launch(command: Sequence[str]) -> Launch | None:
     Raises `BadRequest` for commands that run what nobody can pin.
     """
     program, *arguments = command
-    name = program.rpartition("/")[2]
-    match [name, *arguments]:
-        case ["npx" | "bunx" | "pnpx", *rest]:
-            return _read_npm((program,), rest, yes="--yes" if name == "npx" else "")
+    launch = _read(program, arguments)
+    if launch is None:
+        check_no_runner(program, arguments)
+    else:
+        _check(launch)
+    return launch
+
+
+def _read(program: str, arguments: Sequence[str]) -> Launch | None:
+    match [program.rpartition("/")[2], *arguments]:
+        case ["npx", *rest]:
+            return _read_npm((program,), rest, yes="--yes")
+        case ["bunx" | "pnpx", *rest]:
+            return _read_npm((program,), rest, yes="")
         case ["pnpm" | "yarn", "dlx", *rest]:
             return _read_npm((program, "dlx"), rest, yes="")
         case ["uvx", *rest]:
@@ -99,8 +111,21 @@ def read_launch(command: Sequence[str]) -> Launch | None:
         case ["pipx", "run", *rest]:
             return _read_pypi((program, "run"), rest, option="--spec")
         case _:
-            _check_program(name, arguments)
             return None
+
+
+def _check(launch: Launch) -> None:
+    """Refuse packages and programs that run others: those would have no version."""
+    for package in launch.packages:
+        check_package(package.name)
+    first = launch.packages[0].name
+    if launch.program:
+        if not _PROGRAM.fullmatch(launch.program):
+            raise BadRequest(f"{launch.program[:80]!r} is not the name of a program.")
+        check_no_runner(launch.program, launch.arguments)
+    elif not first.startswith("@"):
+        # Its program has its name. With a scope that says nothing: `@a/git` is not git.
+        check_no_runner(first, launch.arguments)
 
 
 def _read_npm(runner: tuple[str, ...], words: list[str], *, yes: str) -> Launch:
@@ -189,68 +214,3 @@ def _pypi_package(spec: str) -> Package:
         )
     exact = version if plain == name and _PYPI_VERSION.fullmatch(version) else ""
     return Package(registry=Registry.PYPI, name=plain, version=exact)
-
-
-_SHELLS = frozenset("ash bash busybox cmd csh dash fish ksh powershell pwsh sh tcsh zsh".split())
-_CONTAINERS = frozenset("container docker docker-compose nerdctl podman".split())
-_STARTERS = frozenset(
-    (
-        "awk chroot chrt doas env exec find flatpak flock gawk git ionice lua luajit mawk nawk nice"
-        " nohup nsenter osascript parallel screen script setarch setsid snap ssh start stdbuf su"
-        " sudo systemd-run taskset time timeout tmux unshare watch wine wsl xargs"
-    ).split()
-)
-_BUILDERS = frozenset(
-    (
-        "asdf brew bun bundle cargo conda corepack deno dotnet gem go gradle hatch just mamba make"
-        " micromamba mise mvn nix nix-shell npm pdm pip pip3 pipx pixi pnpm poetry rye tsx ts-node"
-        " uv volta yarn"
-    ).split()
-)
-#: Options of interpreters that change nothing of what runs.
-_INTERPRETERS = {
-    "node": frozenset({"--no-deprecation", "--no-warnings"}),
-    "python": frozenset({"-B", "-E", "-I", "-s", "-u"}),
-    "pypy": frozenset[str](),
-    "ruby": frozenset[str](),
-    "perl": frozenset[str](),
-    "php": frozenset[str](),
-}
-_VERSIONED = re.compile(r"(node|python|pypy|ruby|perl|php)(?:js|w)?[0-9.]*(?:-dbg)?")
-
-
-def _check_program(name: str, arguments: Sequence[str]) -> None:
-    plain = name.casefold().removesuffix(".exe").removesuffix(".cmd").removesuffix(".bat")
-    if plain in _SHELLS:
-        raise BadRequest(
-            f"{name} is a shell, which runs whatever its text says.",
-            hint="Name the program itself.",
-        )
-    if plain in _CONTAINERS:
-        raise BadRequest(
-            f"{name} lets a service outside the cage of programs start containers.",
-            hint="Use the package of this server, or its program.",
-        )
-    if plain in _STARTERS:
-        raise BadRequest(f"{name} starts another program.", hint="Name that program itself.")
-    if plain in _BUILDERS:
-        raise BadRequest(
-            f"{name} may fetch or build other code at each start.",
-            hint="Install the server, and name its program instead.",
-        )
-    if interpreter := _VERSIONED.fullmatch(plain):
-        _check_script(name, arguments, _INTERPRETERS[interpreter[1]])
-
-
-def _check_script(name: str, arguments: Sequence[str], harmless: frozenset[str]) -> None:
-    rest = list(arguments)
-    while rest and rest[0] in harmless:
-        del rest[0]
-    if "python" in name.casefold() and rest[:1] == ["-m"] and len(rest) > 1:
-        _check_program(rest[1].partition(".")[0], rest[2:])
-        return
-    if not rest or not rest[0].startswith("/"):
-        raise BadRequest(
-            f"{name} is not given the whole path of a script first.",
-            hint="Write the path from / on, and leave out options before it.",
-        )

@@ -86,6 +86,18 @@ def find_variables(text: str) -> Sequence[str]:
     return [name for name in names if name not in (*PLAIN_VARIABLES, "userHome")]
 
 
+def describe_source(text: str) -> str:
+    """Say where the value of a text comes from, without the value."""
+    bodies: list[str] = _REFERENCE.findall(text)
+    found = (
+        "what you type in"
+        if body.startswith("input:")
+        else f"your variable {'HOME' if body == 'userHome' else _name(body).partition(':-')[0]}"
+        for body in bodies
+    )
+    return " and ".join(dict.fromkeys(found)) or "the file"
+
+
 def substitute(text: str, lookup: Callable[[str], str | None]) -> str:
     """Replace references that are found; others stay as they are."""
     return _REFERENCE.sub(lambda match: lookup(match[1]) or match[0], text)

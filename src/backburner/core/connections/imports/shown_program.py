@@ -6,21 +6,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backburner.core.errors import BadRequest
 from backburner.core.validation import escape_hidden, hidden_characters
-from backburner.core.work.folders import lies_in
+from backburner.core.work.folders import lies_in, overlap
 
 MAX_WORDS = 100
 MAX_COMMAND_CHARS = 10_000
 MAX_VARIABLES = 100
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HARMLESS = frozenset(
-    "PYTHONDONTWRITEBYTECODE PYTHONIOENCODING PYTHONUNBUFFERED PYTHONUTF8".split()
+    (
+        "DOTNET_CLI_TELEMETRY_OPTOUT DOTNET_ENVIRONMENT PYTHONDONTWRITEBYTECODE PYTHONIOENCODING"
+        " PYTHONUNBUFFERED PYTHONUTF8"
+    ).split()
 )
-#: Variables that make programs load code, or fetch it from elsewhere.
+#: Variables that make programs load code, start others, or fetch them from elsewhere; no such list
+#: is complete.
 _LOADS_CODE = re.compile(
-    r"(?i)LD_.*|DYLD_.*|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)|PYTHON.*|PERL5?(LIB|OPT|DB)|RUBY(OPT|LIB)"
-    r"|(_?JAVA|JDK|JAVA_TOOL)_OPTIONS|CLASSPATH|BASH_ENV|BASH_FUNC.*|ENV|SHELL|IFS|PATH|HOME|TMPDIR"
-    r"|ZDOTDIR|GIT_.*|NPM_CONFIG_.*|YARN_.*|PNPM_.*|BUN_.*|COREPACK_.*|UV_.*|PIP_.*|PIPX_.*"
-    r"|VIRTUAL_ENV|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GCONV_PATH|LOCPATH"
+    "(?i)"
+    # The system, shells and what they start.
+    r"LD_.*|DYLD_.*|GLIBC_.*|GCONV_PATH|LOCPATH|OPENSSL_.*|XDG_.*|GTK_.*|GIO_.*|QT_.*"
+    r"|BASH_ENV|BASH_FUNC.*|BASHOPTS|SHELLOPTS|PROMPT_COMMAND|PS4|ENV|SHELL|IFS|ZDOTDIR|FPATH"
+    r"|PATH|HOME|TMPDIR|EDITOR|VISUAL|PAGER|BROWSER|LESSOPEN|LESSCLOSE"
+    # Interpreters.
+    r"|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS|REPL_EXTERNAL_MODULE|TLS_REJECT_UNAUTHORIZED)"
+    r"|ELECTRON_RUN_AS_NODE|PYTHON.*|PERL5.*|PERLLIB|RUBY.*|PHPRC|PHP_INI_SCAN_DIR|LUA_.*"
+    r"|.*_OPTS|.*JAVA.*_(OPTIONS|ARGS)|CLASSPATH|DOTNET_.*|CORECLR_.*|COR_(ENABLE_)?PROF.*"
+    r"|ERL_.*|ELIXIR_.*|JULIA_.*|R_(HOME|LIBS.*|PROFILE.*|ENVIRON.*)|TCLLIBPATH|GUILE_.*"
+    # Package managers, and whom they trust.
+    r"|GIT_.*|NPM_CONFIG_.*|YARN_.*|PNPM_.*|BUN_.*|DENO_.*|COREPACK_.*|UV_.*|PIP_.*|PIPX_.*"
+    r"|VIRTUAL_ENV|CONDA_.*|GEM_.*|BUNDLE_.*|CARGO_.*|RUSTUP_.*|RUSTC.*|GO(FLAGS|PATH|PROXY|ROOT)"
+    r"|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE"
 )
 #: Options whose value is a secret, as `--api-key=x` or `--api-key x`.
 _SECRET_OPTION = re.compile(r"(?i)--?[a-z0-9_-]*(token|secret|password|passwd|key|-pat)")
@@ -73,9 +87,9 @@ def check_values(environment: Mapping[str, str]) -> None:
             raise BadRequest(f"The value of the variable {name} cannot be given to a program.")
 
 
-def show_command(command: Sequence[str]) -> str:
+def show_command(command: Sequence[str]) -> Sequence[str]:
     """Write a command as it would be typed, a word a line, so that none can hide behind others."""
-    return "\n".join(f"    {shlex.quote(escape_hidden(word))}" for word in command)
+    return [f"    {shlex.quote(escape_hidden(word))}" for word in command]
 
 
 def find_paths(command: Sequence[str]) -> Iterator[str]:
@@ -96,4 +110,15 @@ def check_out_of_reach(paths: Iterable[str], reachable: Mapping[str, str]) -> No
                 raise BadRequest(
                     f"{path} lies in {meaning}, where agents can change it.",
                     hint="Move it elsewhere, and import it from there.",
+                )
+
+
+def check_nothing_shared(places: Iterable[str], reachable: Mapping[str, str]) -> None:
+    """Refuse what a program may read if agents write in it or around it; all have no links."""
+    for place in places:
+        for other, meaning in reachable.items():
+            if overlap(place, other):
+                raise BadRequest(
+                    f"A program that may read {place} could load what agents write in {meaning}.",
+                    hint="Install it elsewhere, or let agents only read that folder.",
                 )
