@@ -201,6 +201,7 @@ async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> Non
         tokens = _own_tokens(tx, deps, connection)
         _end_questions(tx, connection)
         reconnection.forget(tx, connection)
+        inputs.forget_connection(tx, caller.user, connection_id)
         tx.grants.end_of_server(caller.user, connection.name)
         tx.secrets.remove(caller.user, sessions.secret_prefix(connection_id))
         tx.connections.remove(caller.user, connection_id)
@@ -337,7 +338,6 @@ def _end(tx: Tx, conversation: Conversation, question: Question) -> None:
     match question.purpose:
         case Purpose.INPUT:
             steps.save(tx, transitions.withdraw(conversation, question.id, now=tx.now))
-            inputs.forget(tx, user, question.id)
             tx.runs.resume_waiting(user, conversation.id, at=tx.now)
         case Purpose.IN_DOUBT:
             steps.save(tx, transitions.answer(conversation, question.id, LEAVE, now=tx.now))

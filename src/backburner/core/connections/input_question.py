@@ -75,7 +75,11 @@ def input_question(
         options=options,
         run_id=run_id,
         run_kind=kind,
-        binds_to={**binding, "requests": _keep_shown(needed, prompt)},
+        binds_to={
+            **binding,
+            "connection": call.tool.connection,
+            "requests": _keep_shown(needed, prompt),
+        },
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
         outside=True,
