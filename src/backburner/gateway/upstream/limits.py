@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from backburner.core.connections.connection import MAX_CALL_TIMEOUT
+
 #: Of one answer. A file of 20 MB in base64 is smaller.
 MAX_ANSWER_BYTES = 32 * 2**20
 #: Values of one answer, roughly: small ones need many times their size in memory.
@@ -40,8 +42,8 @@ CONNECT_TIMEOUT = timedelta(seconds=20)
 LIST_TIMEOUT = timedelta(seconds=60)
 #: For ending a session politely, before its tasks are cancelled.
 CLOSE_TIMEOUT = timedelta(seconds=2)
-#: Without a byte from the server, after which a connection is given up.
-IDLE_TIMEOUT = timedelta(minutes=5)
+#: Without a byte from the server, after which a connection is given up: a call may be silent.
+IDLE_TIMEOUT = MAX_CALL_TIMEOUT + timedelta(minutes=5)
 
 
 def count_values(data: bytes) -> int:
