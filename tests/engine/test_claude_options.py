@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
+from backburner.core.connections.connection import MAX_CALL_TIMEOUT
 from backburner.engine.claude.builtins import Hooks
 from backburner.engine.claude.options import (
     KEY_PLACEHOLDER,
@@ -17,6 +19,7 @@ from backburner.engine.claude.options import (
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.sessions import TranscriptMirror
 from backburner.engine.claude.tools import TurnTools
+from backburner.gateway.upstream.session import DEFAULT_POLICY
 
 OPTIONS = ProgramOptions(
     model="claude-sonnet-5-5",
@@ -67,3 +70,12 @@ def test_it_inherits_no_variable_that_is_not_listed(monkeypatch: pytest.MonkeyPa
     assert "BACKBURNER_DATABASE_URL" not in variable_names(OPTIONS, LINE)
     assert env["HOME"] == "/home-of-it"
     assert env["PATH"] != os.environ["PATH"]
+
+
+def test_no_call_of_a_connection_is_ended_by_the_program_before_its_own_timeout() -> None:
+    attempts = 1 + DEFAULT_POLICY.retries
+    pauses = attempts * DEFAULT_POLICY.max_retry_after
+
+    longest = attempts * MAX_CALL_TIMEOUT + pauses
+
+    assert timedelta(milliseconds=int(built().env["MCP_TOOL_TIMEOUT"])) > longest

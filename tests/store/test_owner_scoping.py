@@ -144,6 +144,7 @@ MEMORY = NewMemory(key="key", text="text")
 COST = Cost(Amount(1, 1), priced=True)
 ALLOWANCE = Allowance(AllowanceScope.CONVERSATION, 1, 1)
 EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
+ANSWER = NewItem(kind=ItemKind.ANSWER, run_kind=RunKind.BACKGROUND)
 SKIPPED = SkippedSlots(Gap(1, NOON, NOON), SkipReason.MISSED)
 ABOUT_ALLOWANCE = make.question(
     id=QuestionId("q_allowance"), purpose=Purpose.ALLOWANCE, binds_to={"about": "all of it"}
@@ -229,6 +230,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "connections.tools": lambda tx, me, _: tx.connections.tools(me, SERVER.id),
     "connections.tools_of_all": lambda tx, me, _: tx.connections.tools_of_all(me),
+    "secrets.find": lambda tx, me, _: tx.secrets.find("", owner=me),
     "secrets.forget": lambda tx, me, _: tx.secrets.forget(me),
     "secrets.hold_key": lambda tx, me, _: tx.secrets.hold_key(me),
     "secrets.load": lambda tx, me, _: tx.secrets.load(me, "mail"),
@@ -321,6 +323,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "grants.revoke": lambda tx, me, _: tx.grants.revoke(me, OLD_GRANT.id),
     "grants.use": lambda tx, me, home: tx.grants.use(me, home.kept.id, SINGLE_USE.id),
     "grants.valid": lambda tx, me, home: tx.grants.valid(me, home.kept.id),
+    "inbox.pending_answers": lambda tx, me, home: tx.inbox.pending_answers(me, home.kept.id),
     "inbox.put": lambda tx, me, home: tx.inbox.put(
         me, home.kept.id, [replace(EVENT, id=ids.new_item_id())]
     ),
@@ -675,7 +678,7 @@ def _queued_task(scene: Scene) -> tuple[Conversation, Claim]:
         Interval(LEASE, anchor=NOON), reports_to=(Destination("discord", "somebody"),)
     )
     queued = scene.begin_work()
-    scene.run(lambda tx: tx.inbox.put(USER, task.id, [EVENT]))
+    scene.run(lambda tx: tx.inbox.put(USER, task.id, [EVENT, ANSWER]))
     scene.run(lambda tx: tx.sessions.append(queued.turn, "s", ["entry"]))
     scene.hand_back(queued, served=scene.items(queued))
     scene.run(lambda tx: Waits(tx).begin(queued.turn, {make.OTHER: False}))

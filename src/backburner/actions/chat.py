@@ -205,7 +205,7 @@ async def edit_last(
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
         stopped = Step(conversation=fresh, stops=Stops.REPLIES)
-        tx.conversations.save(stopped)
+        save(tx, stopped)
         step = transitions.receive_message(
             stopped.conversation, text, message_id=message_id, now=tx.now, profile=profile
         )

@@ -7,6 +7,7 @@ from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
 from backburner.actions.models.changes import ModelChoice, forget_session
 from backburner.actions.steps import change, save
+from backburner.actions.waits import inputs
 from backburner.core import transitions
 from backburner.core.accounts import Act
 from backburner.core.conversation import Conversation, Notify, OnRepeatedFailure
@@ -54,17 +55,16 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
 def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
     tx.conversations.lock(user, conversation_id)
     deleted = _with_descendants(tx, user, conversation_id)
-    asked = [
-        question
+    withdrawn = {
+        question.purpose
         for deleted_id in deleted
         for question in tx.conversations.load(user, deleted_id).questions
-    ]
-    withdrawn = {question.purpose for question in asked}
+    }
     for deleted_id in deleted:
         _pause_followers(tx, user, deleted_id, deleted)
     for deleted_id in deleted:
         tx.conversations.delete(user, deleted_id)
-    steps.forget_inputs(tx, user, [question.id for question in asked], withdrawn)
+        inputs.forget_conversation(tx, user, deleted_id)
     steps.resume_without_answer(tx, user, withdrawn)
 
 

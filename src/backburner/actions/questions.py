@@ -78,7 +78,7 @@ def settle(
         if asked.id == question_id and asked.purpose is Purpose.INPUT
     ]
     # It goes to the server that asked, and nowhere else.
-    kept = inputs.keep_answer(tx, deps, before.user_id, inputs_of[0], text) if inputs_of else None
+    kept = inputs.keep_answer(tx, deps, before, inputs_of[0], text) if inputs_of else None
     step = transitions.answer(before, question_id, text, now=tx.now, kept=kept)
     active_limit.check(deps, tx, step.conversation, before=before)
     save(tx, step)

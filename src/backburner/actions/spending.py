@@ -8,6 +8,7 @@ from datetime import datetime
 
 from backburner.actions import lookup
 from backburner.actions.deps import Deps
+from backburner.actions.waits import inputs
 from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation
@@ -104,6 +105,7 @@ def _cancel_under(tx: Tx, user: UserId, root: ConversationId) -> None:
         conversation = tx.conversations.lock(user, conversation_id)
         if conversation.id != root and find_root(tx, conversation) == root:
             tx.conversations.save(transitions.cancel(conversation, now=tx.now, by_parent=True))
+            inputs.forget_unused(tx, user, conversation_id)
 
 
 def effective_allowances(deps: Deps, own: Sequence[Allowance]) -> Sequence[Allowance]:

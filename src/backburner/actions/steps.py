@@ -1,17 +1,17 @@
 """Saves steps, and propagates them to parents and followers."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from backburner.actions import spending
 from backburner.actions.deps import Deps
 from backburner.actions.waits import inputs, reconnection
 from backburner.core import transitions
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
-from backburner.core.ids import ConversationId, QuestionId, UserId
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
-from backburner.core.transitions import Report, Step
+from backburner.core.transitions import Report, Step, Stops
 from backburner.core.work import lookup
 from backburner.ports import Tx
 
@@ -40,17 +40,11 @@ def save(tx: Tx, step: Step) -> None:
         if purposes & {Purpose.IN_DOUBT, Purpose.INPUT}:
             # A reply that was handed back for an answer goes on without it.
             tx.runs.resume_waiting(user, step.conversation.id, at=tx.now)
-        forget_inputs(tx, user, step.withdrawn, purposes)
         resume_without_answer(tx, user, purposes)
-
-
-def forget_inputs(
-    tx: Tx, user: UserId, withdrawn: Iterable[QuestionId], purposes: Collection[Purpose]
-) -> None:
-    """Delete what was sealed for servers whose questions nobody answers any more."""
-    if Purpose.INPUT in purposes:
-        for question_id in withdrawn:
-            inputs.forget(tx, user, question_id)
+    if step.conversation.status is Status.ARCHIVED:
+        inputs.forget_conversation(tx, step.conversation.user_id, step.conversation.id)
+    elif step.withdrawn or step.drops_queued or step.stops is not Stops.NOTHING:
+        inputs.forget_unused(tx, step.conversation.user_id, step.conversation.id)
 
 
 def resume_without_answer(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from backburner.actions.deps import Deps
+from backburner.core.connections.connection import CALL_TIMEOUT
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.oauth_client import ConfiguredClient, OAuthClient
 from backburner.core.errors import ConnectionFailed
 from backburner.gateway.addresses import IpNetwork
 from backburner.ports import (
-    CALL_TIMEOUT,
     Authorization,
     Network,
     OAuth,

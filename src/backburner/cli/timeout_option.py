@@ -1,4 +1,4 @@
-"""The option for the timeout of a run, and how a timeout is shown."""
+"""Options for timeouts, and how a timeout is shown."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,7 +7,12 @@ from typing import Any, TypeVar
 import click
 
 from backburner.core.errors import BadRequest
-from backburner.core.work.timeouts import describe_timeout, parse_timeout
+from backburner.core.work.timeouts import (
+    MAX_TIMEOUT,
+    MIN_TIMEOUT,
+    describe_timeout,
+    parse_timeout,
+)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -17,11 +22,14 @@ class TimeoutType(click.ParamType[float]):
 
     name = "time"
 
+    def __init__(self, shortest: timedelta = MIN_TIMEOUT, longest: timedelta = MAX_TIMEOUT) -> None:
+        self._bounds = shortest, longest
+
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> float:
         try:
-            return parse_timeout(str(value)).total_seconds()
+            return parse_timeout(str(value), *self._bounds).total_seconds()
         except BadRequest as error:
             self.fail(str(error), param, context)
 

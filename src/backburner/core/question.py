@@ -24,6 +24,8 @@ YES, NO = "yes", "no"
 RECONNECT = "reconnect"
 #: Answer when it is unknown whether a tool call happened.
 REPEAT = "do it again"
+#: Answers to what the server of a connection asks for.
+ACCEPT, DECLINE = "accept", "decline"
 #: Answer when the work can do without something that failed.
 SKIP = "skip"
 _ABBREVIATIONS = {"y": YES, "n": NO}

@@ -29,7 +29,6 @@ from backburner.ports.bus import Hint as Hint
 from backburner.ports.bus import HintKind as HintKind
 from backburner.ports.bus import Listener as Listener
 from backburner.ports.bus import ReplyDraft as ReplyDraft
-from backburner.ports.connections import CALL_TIMEOUT as CALL_TIMEOUT
 from backburner.ports.connections import Authorization as Authorization
 from backburner.ports.connections import Connections as Connections
 from backburner.ports.connections import RunningProgram as RunningProgram

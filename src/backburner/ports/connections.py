@@ -7,7 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from backburner.core.connections.call import ConnectionCall
-from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
+from backburner.core.connections.connection import (
+    CALL_TIMEOUT,
+    Connection,
+    ConnectionTool,
+    ToolDefinition,
+)
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.program import StdioProgram
 from backburner.core.ids import ConnectionId, UserId
@@ -41,10 +46,6 @@ class Authorization(Protocol):
 
     async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
         """Return other headers than those that the server has refused. Raises as `headers`."""
-
-
-#: Time limit of a call, where the caller gives none.
-CALL_TIMEOUT = timedelta(seconds=60)
 
 
 class ToolSession(Protocol):

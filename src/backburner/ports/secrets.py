@@ -15,6 +15,9 @@ class Secrets(Protocol):
     def remove(self, owner: UserId | None, prefix: str) -> None:
         """Delete the secrets whose name begins with the prefix."""
 
+    def find(self, prefix: str, *, owner: UserId | None = None) -> Sequence[tuple[UserId, str]]:
+        """List secrets of a user whose name begins with the prefix; None: those of all users."""
+
     def load_key(self, owner: UserId | None) -> bytes | None: ...
     def hold_key(self, owner: UserId | None) -> bytes | None:
         """Load a wrapped key that no other transaction changes before this one ends."""

@@ -184,6 +184,8 @@ class Inbox(Protocol):
     def served_by(
         self, user: UserId, conversation_id: ConversationId, run_id: RunId
     ) -> Sequence[Item]: ...
+    def pending_answers(self, user: UserId, conversation_id: ConversationId) -> Sequence[Item]:
+        """Read the answers that wait for a run, or are with one that has not ended."""
 
 
 class Questions(Protocol):

@@ -17,7 +17,7 @@ from backburner.core.errors import VaultLocked
 from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.outcome import Complete, summarize
-from backburner.core.question import Question
+from backburner.core.question import Purpose, Question
 from backburner.core.run import (
     NO_WAIT,
     Failure,
@@ -265,7 +265,7 @@ class _Ending:
                 now=tx.now,
             )
             try:
-                inputs.keep_state(tx, self.deps, question.id, needed, connection)
+                inputs.keep_state(tx, self.deps, conversation, question, needed)
             except VaultLocked as error:
                 self._failed(tx, conversation, Failure(FailureKind.TOOL, str(error)))
                 return
@@ -401,7 +401,14 @@ class _Ending:
         step = _mark_messages(step)
         tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         self.outcome = ending.status.value
+        if self._may_have_inputs():
+            inputs.forget_unused(tx, step.conversation.user_id, step.conversation.id)
         steps.propagate(tx, step)
+
+    def _may_have_inputs(self) -> bool:
+        """Whether answers for servers may be sealed for the run; of most, it is known without."""
+        asked = {question.purpose for question in self.claim.conversation.questions}
+        return Purpose.INPUT in asked or any(inputs.find_answers(self.result.all_items))
 
     def _hand_back(
         self,

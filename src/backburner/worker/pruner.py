@@ -1,4 +1,4 @@
-"""Deletes what is old: runs, records of calls, changes, responses, unused files and sign-ins."""
+"""Deletes what is old: runs, records of calls, changes, responses, unused files and secrets."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,6 +6,7 @@ from datetime import timedelta
 from backburner.actions import idempotency
 from backburner.actions.connections import calls, sign_in
 from backburner.actions.deps import Deps
+from backburner.actions.waits import inputs
 from backburner.ports import Tx
 
 #: A client that was offline for longer reloads everything.
@@ -29,6 +30,7 @@ class Pruner:
         more_responses = await idempotency.prune(self.deps)
         more_sign_ins = await sign_in.prune(self.deps)
         more_calls = await calls.prune(self.deps)
+        await inputs.sweep(self.deps)
         more = (more_rows, more_files, more_responses, more_sign_ins, more_calls)
         return any(more)
 

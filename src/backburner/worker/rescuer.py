@@ -6,6 +6,7 @@ import structlog
 
 from backburner.actions import steps
 from backburner.actions.deps import Deps
+from backburner.actions.waits import inputs
 from backburner.ports import RUN_DEADLINE, RescuedTurn, Tx
 
 _log = structlog.get_logger(__name__)
@@ -33,6 +34,7 @@ class Rescuer:
             rescued = tx.queue.rescue(all_of_them=all_of_them)
             if rescued is not None:
                 steps.propagate(tx, rescued.step)
+                inputs.forget_unused(tx, rescued.turn.user_id, rescued.turn.conversation_id)
             return rescued
 
         rescued = await self.deps.store.transact(work, within=RUN_DEADLINE)

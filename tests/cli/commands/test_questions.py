@@ -10,9 +10,18 @@ from support.programs.terminals import terminal
 from support.stage import make
 
 from backburner.core import transitions
-from backburner.core.ids import derive_question_id, new_conversation_id
+from backburner.core.connections import input_question
+from backburner.core.connections.input_request import (
+    InputField,
+    InputKind,
+    InputNeeded,
+    InputRequest,
+)
+from backburner.core.ids import derive_question_id, new_call_id, new_conversation_id
 from backburner.core.question import Purpose, QuestionType
+from backburner.core.run import RunKind
 from backburner.core.schedule import Interval
+from backburner.core.tool_policy import Tool, ToolCall
 from backburner.core.transitions import Brief
 from backburner.ports import Tx
 
@@ -112,3 +121,47 @@ def test_an_approval_that_is_thought_better_of_stays_open(
 
 def test_a_no_to_an_approval_needs_no_second_word(approval: str, talk: Call) -> None:
     assert talk("answer", approval, "no").out == ["Answered: no. It continues with your answer."]
+
+
+@pytest.fixture
+def form(running: Running) -> str:
+    """Have a server ask for several values, and give the id of the question."""
+    fields = (
+        InputField(name="to", required=True),
+        InputField(name="share", kind=InputKind.SWITCH, default=True),
+    )
+    needed = InputNeeded(requests=(InputRequest(key="k", message="Whom?", fields=fields),))
+    send = ToolCall(Tool(server="mail", name="send", definition="d"), {})
+    call_id = new_call_id()
+
+    def work(tx: Tx) -> None:
+        schedule = Interval(timedelta(days=5), anchor=tx.now)
+        brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
+        task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
+        asked = input_question.input_question(
+            needed,
+            send,
+            call_id,
+            server="Mail",
+            run_id=make.RUN,
+            kind=RunKind.BACKGROUND,
+            now=tx.now,
+        )
+        tx.conversations.add(task)
+        tx.conversations.save(transitions.ask_owner(task.conversation, asked))
+
+    running.transact(work)
+    return input_question.input_question_id(call_id)
+
+
+def test_defaults_that_go_out_besides_an_answer_are_shown_before(form: str, talk: Call) -> None:
+    shown = "\n".join(talk("questions", form).out)
+    assert "- share (yes or no; optional; default: yes)" in shown
+
+    refused = talk("answer", form, "to: bob")
+    assert refused.code == 2
+    assert "--yes" in refused.err[0]
+    with terminal("answer", form, "to: bob") as asking:
+        asking.answer("Answer 'to: bob' to this? [y/N]", "n")
+        asking.end()
+    assert "- share (yes or no; optional; default: yes)" in asking.seen

@@ -9,9 +9,7 @@ from support.stage.make import NOON, RUN
 from backburner.core import transitions
 from backburner.core.connections import input_question
 from backburner.core.connections.input_question import (
-    ACCEPT,
     ANSWERED,
-    DECLINE,
     DECLINED,
     read_answer,
     summarize_answer,
@@ -24,10 +22,13 @@ from backburner.core.connections.input_request import (
     InputOption,
     InputRequest,
 )
-from backburner.core.errors import BadAnswer
+from backburner.core.errors import BackburnerError, BadAnswer
 from backburner.core.ids import CallId
 from backburner.core.question import (
+    ACCEPT,
     CONSENT,
+    DECLINE,
+    MAX_ANSWER_CHARS,
     MAX_PROMPT_CHARS,
     Purpose,
     Question,
@@ -39,12 +40,19 @@ from backburner.core.tool_policy import Tool, ToolCall, call_digest
 
 SEND = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
 COLOURS = (InputOption("r", "Red"), InputOption("g", "Green"))
+HOW_TO_ANSWER = (
+    "Answer with a line for each, such as `name: value`, or `decline`. A value without a line is"
+    " sent with the default that is shown here; `accept` sends the defaults alone."
+)
 
 
 def ask(*fields: InputField, url: str = "") -> Question:
-    request = InputRequest(key="one", message="Well?\nSay it.", fields=fields, url=url)
+    return ask_all(InputRequest(key="one", message="Well?\nSay it.", fields=fields, url=url))
+
+
+def ask_all(*requests: InputRequest) -> Question:
     return input_question.input_question(
-        InputNeeded(requests=(request,)),
+        InputNeeded(requests=requests),
         SEND,
         CallId("t_call"),
         server="Mail (mail.example)",
@@ -112,7 +120,10 @@ def test_what_can_be_chosen_is_listed(
         (field(InputKind.CHOICE, options=COLOURS), "green", "g"),
         (field(InputKind.CHOICE, options=COLOURS), "R", "r"),
         (field(InputKind.CHOICES, options=COLOURS), "red, Green,", ("r", "g")),
-        (field(default="blue"), "", "blue"),
+        (field(InputKind.SWITCH), "Y", True),
+        (field(InputKind.CHOICE, options=COLOURS), "2", "g"),
+        # One value is not left out: its default is only shown.
+        (field(default="blue"), "accept", "accept"),
     ],
 )
 def test_an_answer_is_read_as_the_server_wants_it(
@@ -124,14 +135,16 @@ def test_an_answer_is_read_as_the_server_wants_it(
 @pytest.mark.parametrize(
     ("asked", "text", "told"),
     [
-        (field(), "", "colour is missing"),
+        (field(), " ", "The answer is empty"),
+        (field(required=False, default="blue"), "", "The answer is empty"),
+        (field(), "x" * (MAX_ANSWER_CHARS + 1), "The answer has 32,001 characters"),
         (field(InputKind.INTEGER), "three", "takes a number"),
         (field(InputKind.SWITCH), "perhaps", "takes yes or no"),
         (field(InputKind.CHOICE, options=COLOURS), "blue", "'blue' is not one of the options"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused(asked: InputField, text: str, told: str) -> None:
-    with pytest.raises(BadAnswer, match=told):
+    with pytest.raises(BackburnerError, match=told):
         read_answer(ask(asked), text)
 
 
@@ -163,9 +176,12 @@ def test_several_values_have_a_line_each() -> None:
         field(InputKind.INTEGER, name="Count", required=False),
         field(InputKind.CHOICE, name="pick", options=COLOURS, required=False),
     )
-    assert "- Count (optional)" in question.prompt
-    assert "- pick [Red | Green] (optional)" in question.prompt
-    assert "Answer with a line for each" in question.prompt
+    assert question.prompt.splitlines()[3:7] == [
+        "- colour",
+        "- Count (a whole number; optional)",
+        '- pick (optional) [Red (sends "r") | Green (sends "g")]',
+        "Answer with a line for each, such as `name: value`, or `decline`.",
+    ]
 
     assert values(question, "colour: a: b\n\ncount: 3") == {"colour": "a: b", "Count": 3}
     with pytest.raises(BadAnswer, match="names none of the values") as refused:
@@ -173,6 +189,75 @@ def test_several_values_have_a_line_each() -> None:
     assert refused.value.hint == "Write a line for each: colour: …, Count: …, pick: …."
     with pytest.raises(BadAnswer, match="names none"):
         read_answer(question, "count")
+    with pytest.raises(BadAnswer, match="colour is missing"):
+        read_answer(question, "colour:\ncount: 3")
+
+
+def test_a_default_is_shown_and_only_then_sent_for_a_value_that_is_left_out() -> None:
+    question = ask(
+        field(name="to"),
+        field(InputKind.SWITCH, name="share_with_everybody", default=True),
+        field(name="note", required=False, default="x" * 200),
+        field(name="sign", required=False, default="ann"),
+    )
+
+    assert question.prompt.splitlines()[3:8] == [
+        "- to",
+        "- share_with_everybody (yes or no; default: yes)",
+        "- note (optional)",
+        '- sign (optional; default: "ann")',
+        HOW_TO_ANSWER,
+    ]
+    shared = {"to": "bob", "share_with_everybody": True}
+    assert values(question, "to: bob") == {**shared, "sign": "ann"}
+    assert values(question, "to: bob\nshare_with_everybody: no") == {
+        "to": "bob",
+        "share_with_everybody": False,
+        "sign": "ann",
+    }
+    # A line without a value sends none.
+    assert values(question, "to: bob\nsign:") == shared
+    with pytest.raises(BadAnswer, match="share_with_everybody is missing"):
+        read_answer(question, "to: bob\nshare_with_everybody:")
+    with pytest.raises(BadAnswer, match="to is missing"):
+        read_answer(question, ACCEPT)
+
+
+def test_a_required_value_whose_default_cannot_be_shown_has_to_be_answered() -> None:
+    question = ask(field(), field(name="why", default="x" * 2_000))
+
+    with pytest.raises(BadAnswer, match="why is missing"):
+        read_answer(question, "colour: red")
+    assert "x" * 200 not in str(question.binds_to)
+
+
+def test_defaults_beyond_the_end_of_what_is_shown_are_not_sent() -> None:
+    long: dict[str, Any] = {"description": "x" * 2_000, "required": False}
+    question = ask(*(field(name=f"n{n}", default=f"d{n}", **long) for n in range(30)))
+    shown = [n for n in range(30) if f'- n{n} (optional; default: "d{n}"): ' in question.prompt]
+    whole = shown[:-1]
+
+    assert 10 < len(shown) < 30
+    assert values(question, ACCEPT) == {f"n{n}": f"d{n}" for n in whole}
+
+
+def test_long_messages_leave_room_for_what_is_asked() -> None:
+    requests = [
+        InputRequest(key=str(n), message="\n" * 2_000, fields=(field(name=f"n{n}"),))
+        for n in range(5)
+    ]
+    question = ask_all(*requests)
+
+    assert [f"- n{n}" in question.prompt.splitlines() for n in range(5)] == [True] * 5
+
+
+def test_what_is_neither_accepted_nor_declined_is_no_answer_to_an_address() -> None:
+    question = ask(url="https://pay.example/1")
+
+    for text in ("no", "", "paid"):
+        with pytest.raises(BadAnswer):
+            read_answer(question, text)
+    assert values(question, "1") == {}
 
 
 def test_of_an_answer_only_whether_there_is_one_is_kept() -> None:

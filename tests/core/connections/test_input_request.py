@@ -26,6 +26,7 @@ def request(
         request(name="apiKey"),
         request(name="api_key"),
         request(name="client-secret"),
+        request(name="pass_word"),
         request(name="pin"),
         request(name="token"),
         request(title="Access Token"),

@@ -35,6 +35,14 @@ def test_any_other_timeout_is_refused_with_what_is_valid(timeout: timedelta, sai
     assert str(caught.value) == f"The timeout cannot be {said}. Use 10 seconds to 24 hours."
 
 
+def test_other_work_has_other_bounds() -> None:
+    bounds = timedelta(seconds=5), timedelta(minutes=30)
+
+    assert parse_timeout("5s", *bounds) == check_timeout(bounds[0], *bounds) == bounds[0]
+    with pytest.raises(BadRequest, match="Use 5 seconds to 30 minutes"):
+        parse_timeout("31m", *bounds)
+
+
 def test_a_timeout_is_written_as_a_duration() -> None:
     assert parse_timeout("90s") == timedelta(seconds=90)
     for text in ("soon", "25h", "5s"):

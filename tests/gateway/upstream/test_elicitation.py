@@ -199,6 +199,7 @@ async def test_a_server_that_wants_to_be_asked_again_for_ever_is_given_up() -> N
             "more than 200 options",
         ),
         ({"a": {"type": "string", "enum": [1, 2]}}, "options that are not text"),
+        ({"a": {"type": "string", "enum": ["x" * 201]}}, "text of up to 200 characters"),
         ({"token": {"type": "string"}}, "a password or another secret"),
     ],
 )
@@ -222,6 +223,7 @@ async def test_options_have_labels_and_words_lose_what_cannot_be_seen() -> None:
             "default": ["a"],
         },
         "how": {"type": "string", "enum": ["x", "y"], "enumNames": ["Mail", "Letter"]},
+        "why": {"type": "string", "default": "a" * 5_000},
     }
     script = asks_for(properties, message="Whom\u200b?\x1b[2J")
     async with scripted("modern", script) as peer, session(peer.url) as opened:
@@ -230,7 +232,9 @@ async def test_options_have_labels_and_words_lose_what_cannot_be_seen() -> None:
     assert isinstance(needed, InputNeeded)
     (request,) = needed.requests
     assert request.message == "Whom?[2J"
-    to, how = request.fields
+    to, how, why = request.fields
+    # Not cut: what is not shown in full is not sent.
+    assert why.default == "a" * 5_000
     assert (to.title, to.kind, to.default) == ("Who?", InputKind.CHOICES, ("a",))
     assert to.options == (InputOption("a", "Ann"), InputOption("b", "b"))
     assert how.options == (InputOption("x", "Mail"), InputOption("y", "Letter"))

@@ -15,9 +15,10 @@ from support.mcp_peers.sdk import serving
 from support.mcp_peers.sessions import Left, NoSignIn, Pauses, Tokens, servers, session
 from support.stage.until import until
 
+from backburner.core.connections.connection import MAX_CALL_TIMEOUT
 from backburner.core.errors import CallInDoubt, ConnectionFailed
 from backburner.gateway.upstream.faults import Faults
-from backburner.gateway.upstream.limits import MAX_SERVER_REQUESTS
+from backburner.gateway.upstream.limits import IDLE_TIMEOUT, MAX_SERVER_REQUESTS
 from backburner.gateway.upstream.wire import Wire
 from backburner.ports import ToolResult, ToolServer
 
@@ -358,3 +359,7 @@ async def test_an_error_about_a_session_of_another_kind_does_not_repeat_a_call()
         result = await opened.call("send", {})
 
         assert (result, peer.made) == (ToolResult(words, failed=True, outside=True), 1)
+
+
+def test_a_connection_may_be_silent_for_as_long_as_a_call_may_take() -> None:
+    assert IDLE_TIMEOUT > MAX_CALL_TIMEOUT

@@ -15,7 +15,7 @@ from support.stage.stage import Stage
 from backburner.actions import conversations
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
-from backburner.core.connections.input_question import ACCEPT, ANSWERED, DECLINE
+from backburner.core.connections.input_question import ANSWERED
 from backburner.core.connections.input_request import (
     InputAction,
     InputAnswer,
@@ -26,7 +26,7 @@ from backburner.core.connections.input_request import (
 )
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import BadAnswer
-from backburner.core.question import YES, Purpose, QuestionType
+from backburner.core.question import ACCEPT, DECLINE, YES, Purpose, QuestionType
 from backburner.core.run import RunStatus
 from backburner.ports import ToolResult
 from backburner.store import tables
@@ -162,6 +162,35 @@ async def test_a_message_in_the_chat_is_no_answer(connected: Stage, servers: Fak
     assert servers["mail"].answers == []
 
 
+async def test_nothing_is_sent_that_the_user_was_not_shown(
+    connected: Stage, servers: FakeServers
+) -> None:
+    servers.add(connected)
+    fields = (
+        InputField(name="to", required=True),
+        InputField(name="share_with_everybody", kind=InputKind.SWITCH, default=True),
+        InputField(name="footer", default="x" * 1_000),
+    )
+    request = InputRequest(key="k", message="Whom?", fields=fields)
+    _let_ask(servers, InputNeeded(requests=(request,)))
+    connected.engine.then(Call("search"))
+    task = await connected.task(connections=("mail",))
+    await connected.work()
+    shown = connected.question(task).prompt.splitlines()
+    assert shown[2:5] == [
+        "- to",
+        "- share_with_everybody (yes or no; optional; default: yes)",
+        "- footer (optional)",
+    ]
+
+    connected.engine.then(Call("search"), DONE)
+    await connected.answer(task, "to: bob")
+    await connected.work()
+
+    (answers,) = servers["mail"].answers
+    assert answers.answers["k"].values == {"to": "bob", "share_with_everybody": True}
+
+
 async def test_an_address_to_visit_is_accepted_or_declined(
     connected: Stage, servers: FakeServers
 ) -> None:
@@ -174,6 +203,8 @@ async def test_an_address_to_visit_is_accepted_or_declined(
     question = connected.question(task)
     assert question.options == (ACCEPT, DECLINE)
     assert "https://pay.example/1" in question.prompt
+    with pytest.raises(BadAnswer, match="accept, decline"):
+        await connected.answer(task, "no")
 
     connected.engine.then(Call("search"), DONE)
     await connected.answer(task, ACCEPT)

@@ -1,6 +1,7 @@
 """A run gets the tools of the connections that its conversation may use, and of no others."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from support.doubles.engine import Call, Fail, Wait
@@ -267,3 +268,17 @@ async def test_a_call_adds_three_statements_to_its_transactions(
     assert len(listed) == 1
     # The tool only reads: no grant can matter.
     assert [sql for sql, _ in seen if "FROM grants" in sql] == []
+
+
+async def test_a_call_may_take_as_long_as_the_owner_of_the_connection_says(
+    connected: Stage, servers: FakeServers
+) -> None:
+    servers.add(connected)
+    servers.add(connected, "slow", call_timeout=timedelta(minutes=20))
+    for name in ("mail", "slow"):
+        connected.engine.then(Call("search"))
+        await connected.task(connections=(name,))
+        await connected.work()
+
+    assert servers["mail"].limits == [timedelta(minutes=1)]
+    assert servers["slow"].limits == [timedelta(minutes=20)]

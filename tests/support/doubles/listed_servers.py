@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from backburner.core.connections.connection import ToolDefinition
+from backburner.core.connections.connection import CALL_TIMEOUT, ToolDefinition
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.errors import ConnectionFailed
-from backburner.ports import CALL_TIMEOUT, Authorization, ToolList, ToolResult, ToolServer
+from backburner.ports import Authorization, ToolList, ToolResult, ToolServer
 
 URL = "https://mail.example/mcp"
 SEARCH = ToolDefinition(

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from backburner.core.connections.connection import (
+    CALL_TIMEOUT,
     Connection,
     ConnectionState,
     ConnectionTool,
@@ -17,7 +18,7 @@ from backburner.core.connections.connection import (
 )
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.ids import ConnectionId, UserId, new_connection_id
-from backburner.ports import CALL_TIMEOUT, ToolList, ToolResult
+from backburner.ports import ToolList, ToolResult
 from support.stage.make import NOON, USER
 from support.stage.stage import Stage
 
@@ -70,6 +71,8 @@ class FakeServer:
     lists: int = 0
     calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     answers: list[InputAnswers] = field(default_factory=list)
+    #: How long each call might take.
+    limits: list[timedelta] = field(default_factory=list)
 
 
 @dataclass
@@ -94,8 +97,9 @@ class FakeSession:
         within: timedelta = CALL_TIMEOUT,
         answers: InputAnswers | None = None,
     ) -> ToolResult | InputNeeded:
-        del repeatable, within
+        del repeatable
         self.server.calls.append((name, arguments))
+        self.server.limits.append(within)
         if self.server.hangs:
             await asyncio.Event().wait()
         if answers is not None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from backburner.actions import steps
 from backburner.actions.accounts import consent
@@ -19,6 +20,8 @@ from backburner.core.connections import naming
 from backburner.core.connections.catalogue import CATALOGUE
 from backburner.core.connections.catalogue_entry import find_by_url
 from backburner.core.connections.connection import (
+    MAX_CALL_TIMEOUT,
+    MIN_CALL_TIMEOUT,
     AuthKind,
     Connection,
     ConnectionState,
@@ -29,6 +32,7 @@ from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound,
 from backburner.core.ids import CallId, ConnectionId, UserId, new_connection_id
 from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import LEAVE
+from backburner.core.work.timeouts import check_timeout
 from backburner.ports import ToolList, Tx
 
 MAX_CONNECTIONS = 50
@@ -69,6 +73,7 @@ class ConnectionChanges:
     title: str | None = None
     in_chats: bool | None = None
     disabled: bool | None = None
+    call_timeout: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +144,14 @@ async def change(
         title = before.title if changes.title is None else naming.check_title(changes.title)
         in_chats = before.in_chats if changes.in_chats is None else changes.in_chats
         disabled = before.disabled if changes.disabled is None else changes.disabled
-        after = replace(before, title=title, in_chats=in_chats, disabled=disabled)
+        call_timeout = check_timeout(changes.call_timeout, MIN_CALL_TIMEOUT, MAX_CALL_TIMEOUT)
+        after = replace(
+            before,
+            title=title,
+            in_chats=in_chats,
+            disabled=disabled,
+            call_timeout=call_timeout or before.call_timeout,
+        )
         if after != before:
             tx.connections.save(after)
             definitions.record(tx, caller, Act.CONNECTION_CHANGED, after)
@@ -201,6 +213,7 @@ async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> Non
         tokens = _own_tokens(tx, deps, connection)
         _end_questions(tx, connection)
         reconnection.forget(tx, connection)
+        inputs.forget_connection(tx, caller.user, connection_id)
         tx.grants.end_of_server(caller.user, connection.name)
         tx.secrets.remove(caller.user, sessions.secret_prefix(connection_id))
         tx.connections.remove(caller.user, connection_id)
@@ -337,7 +350,6 @@ def _end(tx: Tx, conversation: Conversation, question: Question) -> None:
     match question.purpose:
         case Purpose.INPUT:
             steps.save(tx, transitions.withdraw(conversation, question.id, now=tx.now))
-            inputs.forget(tx, user, question.id)
             tx.runs.resume_waiting(user, conversation.id, at=tx.now)
         case Purpose.IN_DOUBT:
             steps.save(tx, transitions.answer(conversation, question.id, LEAVE, now=tx.now))

@@ -23,7 +23,7 @@ from backburner.cli.output import (
 )
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, Conflict
-from backburner.core.question import NO, Purpose, QuestionType, match_number
+from backburner.core.question import DECLINE, NO, Purpose, QuestionType, match_number
 
 #: Questions whose answer starts a run of the kind that asked.
 ANSWERED_BY_RUN = (Purpose.QUESTION, Purpose.APPROVAL)
@@ -72,7 +72,8 @@ def answer(
     """Answer a question.
 
     QUESTION is its id, or the start of it. TEXT is the answer; for a choice, its number
-    is enough. Before a call is approved, the whole call is shown.
+    is enough. Before a call is approved, the whole call is shown; so are the defaults that a
+    server gets besides an answer.
     """
     one = _load(server, id_prefix.find_question(server, question))
     answer_text = _meant(one, " ".join(text))
@@ -84,17 +85,25 @@ def answer(
 
 
 def confirm_call(question: Any, answer_text: str) -> None:
-    """Show a call before it is approved, and ask once more."""
-    if question["purpose"] != Purpose.APPROVAL:
+    """Show what an answer does besides what it says, and ask once more."""
+    if question["purpose"] != Purpose.APPROVAL and not _sends_defaults(question, answer_text):
         return
     short = short_id(question["id"])
     if not sys.stdin.isatty():
         raise BadRequest(
-            "An approval is shown before it is given.",
+            "What you agree to is shown before you do.",
             hint=f"Look at it with `backburner questions {short}`, and add --yes.",
         )
     _show(question)
     confirm(f"Answer {answer_text!r} to this?", is_sure=False)
+
+
+def _sends_defaults(question: Any, answer_text: str) -> bool:
+    """Say whether a server may get defaults besides an answer."""
+    requests = question["binds_to"].get("requests", ())
+    fields = [field for request in requests for field in request["fields"]]
+    is_declined = answer_text.strip().lower() == DECLINE
+    return len(fields) > 1 and not is_declined and any(one["default"] is not None for one in fields)
 
 
 def describe_continuation(conversation: Any, question: Any) -> str:

@@ -3,12 +3,16 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from backburner.core.ids import ConnectionId, UserId
 from backburner.core.validation import canonical_json
+
+#: How long a call of a tool may take, and how long its owner may let it.
+CALL_TIMEOUT = timedelta(minutes=1)
+MIN_CALL_TIMEOUT, MAX_CALL_TIMEOUT = timedelta(seconds=5), timedelta(minutes=30)
 
 
 class AuthKind(StrEnum):
@@ -49,6 +53,8 @@ class Connection:
     disabled: bool = False
     #: Chats use it without being told to.
     in_chats: bool = True
+    #: Of each attempt at a call. A run has a timeout of its own besides.
+    call_timeout: timedelta = CALL_TIMEOUT
     #: Increases with every new set of secrets.
     sign_in_revision: int = 0
     scopes: tuple[str, ...] = ()

@@ -4,10 +4,11 @@ The answer goes to that server and nowhere else: the question keeps only that it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from backburner.core.connections.input_field import describe_field, read_value, show_default
 from backburner.core.connections.input_request import (
     InputAction,
     InputAnswer,
@@ -22,19 +23,29 @@ from backburner.core.connections.input_request import (
 from backburner.core.errors import BadAnswer
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.question import (
+    ACCEPT,
+    DECLINE,
     FIRST_REMINDER,
+    MAX_ANSWER_CHARS,
     MAX_PROMPT_CHARS,
     Purpose,
     Question,
     QuestionType,
+    match_answer,
 )
 from backburner.core.run import RunKind
 from backburner.core.tool_policy import ToolCall, approval_binding
+from backburner.core.validation import check_text
 
-ACCEPT, DECLINE = "accept", "decline"
 #: What is kept of an answer.
 ANSWERED, DECLINED = "answered", "declined"
-_YES, _NO = ("yes", "y", "true", "on"), ("no", "n", "false", "off")
+#: Of the messages of a server together: what it asks for has to fit as well.
+_MAX_MESSAGE_CHARS = 3_000
+_A_LINE_FOR_EACH = f"Answer with a line for each, such as `name: value`, or `{DECLINE}`."
+_DEFAULTS = (
+    " A value without a line is sent with the default that is shown here;"
+    f" `{ACCEPT}` sends the defaults alone."
+)
 
 
 def input_question_id(call_id: CallId) -> QuestionId:
@@ -52,7 +63,7 @@ def input_question(
     now: datetime,
 ) -> Question:
     """Show what a server asks for, in its words, and who it is."""
-    options = _options(needed)
+    options, prompt = _options(needed), _describe(needed, call, server)
     # The grant of the call was used when it was first made.
     binding = approval_binding([call])
     binding["calls"][0]["words"] = None
@@ -60,11 +71,15 @@ def input_question(
         id=input_question_id(call_id),
         purpose=Purpose.INPUT,
         type=QuestionType.CHOICE if options else QuestionType.INPUT,
-        prompt=_describe(needed, call, server),
+        prompt=prompt,
         options=options,
         run_id=run_id,
         run_kind=kind,
-        binds_to={**binding, "requests": [asdict(request) for request in needed.requests]},
+        binds_to={
+            **binding,
+            "connection": call.tool.connection,
+            "requests": _keep_shown(needed, prompt),
+        },
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
         outside=True,
@@ -74,14 +89,13 @@ def input_question(
 def read_answer(question: Question, text: str) -> InputAnswers:
     """Read an answer for the server. Raises `BadAnswer` if it is not what was asked for."""
     requests = [_load(request) for request in question.binds_to["requests"]]
-    words = text.strip()
+    words = check_text("The answer", text, limit=MAX_ANSWER_CHARS).strip()
+    if question.options:
+        words = match_answer(question.type, question.options, words) or words
     if words.casefold() == DECLINE:
         answer = InputAnswer(action=InputAction.DECLINE)
         return InputAnswers(answers={request.key: answer for request in requests})
-    fields = [field for request in requests for field in request.fields]
-    given = _read_lines(fields, words) if len(fields) > 1 else {}
-    if len(fields) == 1 and words:
-        given = {fields[0].name: words}
+    given = _read_words(question, [field for one in requests for field in one.fields], words)
     return InputAnswers(
         answers={
             request.key: InputAnswer(
@@ -89,7 +103,7 @@ def read_answer(question: Question, text: str) -> InputAnswers:
                 values={
                     field.name: value
                     for field in request.fields
-                    if (value := _read_value(field, given.get(field.name, ""))) is not None
+                    if (value := _choose_value(field, given.get(field.name))) is not None
                 },
             )
             for request in requests
@@ -119,26 +133,62 @@ def _options(needed: InputNeeded) -> tuple[str, ...]:
 def _describe(needed: InputNeeded, call: ToolCall, server: str) -> str:
     lines = [f"{server} asks you something during {call.tool.server}/{call.tool.name}:"]
     for request in needed.requests:
-        lines += [f"> {line}" for line in request.message.splitlines()]
+        lines += _quote(request.message, limit=_MAX_MESSAGE_CHARS // len(needed.requests))
         if request.url:
             lines.append(f"It wants you to visit {request.url}")
-        lines += [f"- {_describe_field(field)}" for field in request.fields]
-    count = sum(len(request.fields) for request in needed.requests)
-    if count > 1:
-        lines.append("Answer with a line for each, such as `name: value`; or decline.")
-    elif count:
-        lines.append(f"Answer, or `{DECLINE}`.")
+        lines += [_describe_in_line(field) for field in request.fields]
     ending = f"\nYour answer goes to {server} only; the agent does not see it."
+    if how := _how_to_answer(needed):
+        ending = f"\n{how}{ending}"
     return "\n".join(lines)[: MAX_PROMPT_CHARS - len(ending)] + ending
 
 
-def _describe_field(field: InputField) -> str:
-    parts = [field.name, field.title, field.description]
-    about = ": ".join(dict.fromkeys(part for part in parts if part))
-    values = " | ".join(option.label for option in field.options)
-    needed = "" if field.required else " (optional)"
-    # In one line: another could pass for one of ours.
-    return " ".join(f"{about}{f' [{values}]' if values else ''}{needed}".split())
+def _how_to_answer(needed: InputNeeded) -> str:
+    fields = [field for request in needed.requests for field in request.fields]
+    if len(fields) > 1:
+        has_defaults = any(show_default(field) is not None for field in fields)
+        return f"{_A_LINE_FOR_EACH}{_DEFAULTS if has_defaults else ''}"
+    return f"Answer, or `{DECLINE}`." if fields else ""
+
+
+def _quote(text: str, *, limit: int) -> list[str]:
+    quoted = "\n".join(f"> {line}" for line in text.splitlines())
+    return (quoted if len(quoted) <= limit else f"{quoted[:limit]}…").splitlines()
+
+
+def _describe_in_line(field: InputField) -> str:
+    return f"- {describe_field(field)}"
+
+
+def _keep_shown(needed: InputNeeded, prompt: str) -> list[dict[str, Any]]:
+    """Keep the requests without the defaults that the user was not shown: none of them is sent."""
+    shown = set(prompt.splitlines())
+
+    def keep(field: InputField) -> InputField:
+        is_shown = show_default(field) is not None and _describe_in_line(field) in shown
+        return field if is_shown else replace(field, default=None)
+
+    return [
+        asdict(replace(request, fields=tuple(map(keep, request.fields))))
+        for request in needed.requests
+    ]
+
+
+def _read_words(question: Question, fields: Sequence[InputField], words: str) -> Mapping[str, str]:
+    """Read what an answer gives, by the names of the values."""
+    if not words:
+        raise BadAnswer("The answer is empty.", hint=f"Answer, or `{DECLINE}`.")
+    if len(fields) == 1:
+        return {fields[0].name: words}
+    if words.casefold() == ACCEPT:
+        return {}
+    if not fields:
+        raise BadAnswer(
+            f"{words[:60]!r} is not a valid answer.",
+            hint=f"Answer with one of: {', '.join(question.options)}.",
+            options=question.options,
+        )
+    return _read_lines(fields, words)
 
 
 def _read_lines(fields: Sequence[InputField], text: str) -> Mapping[str, str]:
@@ -157,41 +207,12 @@ def _read_lines(fields: Sequence[InputField], text: str) -> Mapping[str, str]:
     return given
 
 
-def _read_value(field: InputField, text: str) -> InputValue | None:
-    if not text:
-        if field.required and field.default is None:
-            raise BadAnswer(f"{field.name} is missing.", hint="Give it, or decline.")
-        return field.default
-    match field.kind:
-        case InputKind.TEXT:
-            return text
-        case InputKind.NUMBER | InputKind.INTEGER:
-            return _read_number(field, text)
-        case InputKind.SWITCH:
-            plain = text.casefold()
-            if plain not in (*_YES, *_NO):
-                raise BadAnswer(f"{field.name} takes yes or no.", hint="Answer yes or no.")
-            return plain in _YES
-        case InputKind.CHOICE:
-            return _read_option(field, text)
-        case _:
-            return tuple(_read_option(field, part) for part in text.split(",") if part.strip())
-
-
-def _read_number(field: InputField, text: str) -> int | float:
-    try:
-        return int(text) if field.kind is InputKind.INTEGER else float(text)
-    except ValueError:
-        raise BadAnswer(f"{field.name} takes a number.", hint="Answer with digits.") from None
-
-
-def _read_option(field: InputField, text: str) -> str:
-    plain = text.strip().casefold()
-    for option in field.options:
-        if plain in (option.label.strip().casefold(), option.value.strip().casefold()):
-            return option.value
-    labels = ", ".join(option.label for option in field.options)
-    raise BadAnswer(f"{text.strip()[:60]!r} is not one of the options.", hint=f"One of: {labels}.")
+def _choose_value(field: InputField, text: str | None) -> InputValue | None:
+    """Return the value to send; None: nothing. `text` is None if the answer does not name it."""
+    value = field.default if text is None else read_value(field, text) if text else None
+    if value is None and field.required:
+        raise BadAnswer(f"{field.name} is missing.", hint="Give it, or decline.")
+    return value
 
 
 def _load(request: Mapping[str, Any]) -> InputRequest:

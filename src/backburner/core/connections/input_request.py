@@ -85,8 +85,8 @@ _FORBIDDEN_WORDS = (
 #: Also in the middle of other words.
 _FORBIDDEN_PARTS = "password passphrase passwort kennwort"
 _FORBIDDEN_PHRASES = (
-    "mot de passe|api ?keys?|(?:access|auth|bearer|refresh|security) tokens?|private keys?"
-    "|(?:seed|recovery) phrase|pin (?:code|number)|card numbers?|social security"
+    "pass words?|mot de passe|api ?keys?|(?:access|auth|bearer|refresh|security) tokens?"
+    "|private keys?|(?:seed|recovery) phrase|pin (?:code|number)|card numbers?|social security"
     "|(?:one time|2fa|mfa|verification|authenticator|recovery|security) codes?"
 )
 _FORBIDDEN = re.compile(

@@ -1,4 +1,4 @@
-"""Timeouts of runs: how long one may work, and which runs are long."""
+"""Timeouts of runs and of calls: how long one may take, and which runs are long."""
 
 from datetime import timedelta
 
@@ -10,20 +10,24 @@ MIN_TIMEOUT, MAX_TIMEOUT = timedelta(seconds=10), timedelta(hours=24)
 LONG_TIMEOUT = timedelta(minutes=10)
 
 
-def check_timeout(timeout: timedelta | None) -> timedelta | None:
+def check_timeout(
+    timeout: timedelta | None, shortest: timedelta = MIN_TIMEOUT, longest: timedelta = MAX_TIMEOUT
+) -> timedelta | None:
     """Refuse a timeout that is too short or too long; None is the default."""
-    if timeout is not None and not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
+    if timeout is not None and not shortest <= timeout <= longest:
         raise BadRequest(
             f"The timeout cannot be {describe_timeout(timeout)}.",
-            hint=f"Use {describe_timeout(MIN_TIMEOUT)} to {describe_timeout(MAX_TIMEOUT)}.",
+            hint=f"Use {describe_timeout(shortest)} to {describe_timeout(longest)}.",
         )
     return timeout
 
 
-def parse_timeout(text: str) -> timedelta:
+def parse_timeout(
+    text: str, shortest: timedelta = MIN_TIMEOUT, longest: timedelta = MAX_TIMEOUT
+) -> timedelta:
     """Parse a timeout such as `90s`, `20m` or `2h`."""
     timeout = parse_duration(text)
-    check_timeout(timeout)
+    check_timeout(timeout, shortest, longest)
     return timeout
 
 

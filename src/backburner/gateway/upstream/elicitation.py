@@ -195,10 +195,11 @@ def _read_options(schema: Mapping[str, Any]) -> tuple[InputOption, ...]:
         pairs = list(zip(values, names, strict=False))
     else:
         return ()
-    if len(pairs) > MAX_INPUT_OPTIONS or not all(isinstance(value, str) for value, _ in pairs):
+    is_text = all(isinstance(value, str) and len(value) <= MAX_LABEL_CHARS for value, _ in pairs)
+    if len(pairs) > MAX_INPUT_OPTIONS or not is_text:
         raise BadRequest(
             f"The server offers more than {MAX_INPUT_OPTIONS} options, or options that are not"
-            " text, so the call was not completed."
+            f" text of up to {MAX_LABEL_CHARS} characters, so the call was not completed."
         )
     return tuple(
         InputOption(value, _label(label) or clean_words(value, limit=MAX_LABEL_CHARS))
@@ -214,10 +215,11 @@ def _label(value: object, limit: int = MAX_LABEL_CHARS) -> str:
 def _default(value: object) -> InputValue | None:
     match value:
         case str():
-            return value[:MAX_WORDS_CHARS]
+            # Whole: the beginning of it would be another one.
+            return value
         case bool() | int() | float():
             return value
         case list() if all(isinstance(each, str) for each in value):
-            return tuple(value[:MAX_INPUT_OPTIONS])
+            return tuple(value)
         case _:
             return None

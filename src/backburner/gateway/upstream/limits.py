@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from backburner.core.connections.connection import MAX_CALL_TIMEOUT
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimit:
@@ -54,8 +56,8 @@ CONNECT_TIMEOUT = timedelta(seconds=20)
 LIST_TIMEOUT = timedelta(seconds=60)
 #: For ending a session politely, before its tasks are cancelled.
 CLOSE_TIMEOUT = timedelta(seconds=2)
-#: Without a byte from the server, after which a connection is given up.
-IDLE_TIMEOUT = timedelta(minutes=5)
+#: Without a byte from the server, after which a connection is given up: a call may be silent.
+IDLE_TIMEOUT = MAX_CALL_TIMEOUT + timedelta(minutes=5)
 
 
 def find_limit(method: str) -> AnswerLimit:

@@ -21,6 +21,7 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter
 
+from backburner.core.connections.connection import CALL_TIMEOUT
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.errors import (
     BadRequest,
@@ -42,7 +43,7 @@ from backburner.gateway.upstream.limits import (
 )
 from backburner.gateway.upstream.live_client import LiveClient
 from backburner.gateway.upstream.results import to_tool_result
-from backburner.ports import CALL_TIMEOUT, ToolList, ToolResult
+from backburner.ports import ToolList, ToolResult
 
 T = TypeVar("T")
 _log = structlog.get_logger(__name__)

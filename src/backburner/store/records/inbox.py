@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from sqlalchemy import and_, bindparam, exists, insert, select, update
+from sqlalchemy import and_, bindparam, exists, insert, literal, or_, select, update
 
 from backburner.core import routing
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
-from backburner.core.run import Item, NewItem, RunKind
+from backburner.core.run import Item, ItemKind, NewItem, RunKind
 from backburner.store.context import Context, Group
 from backburner.store.mapping import dump, to_item
-from backburner.store.tables import inbox, is_unserved, outcomes
+from backburner.store.tables import inbox, is_queued, is_running, is_unserved, outcomes, runs
 
 _insert = insert(inbox)
 _in_conversation = and_(
@@ -20,6 +20,17 @@ _in_conversation = and_(
 _select = select(inbox).where(_in_conversation).order_by(inbox.c.arrived_at, inbox.c.id)
 _select_waiting = _select.where(is_unserved, inbox.c.run_kind == bindparam("kind"))
 _select_served = _select.where(inbox.c.served_by == bindparam("run_id"))
+_select_pending = _select.where(
+    inbox.c.kind == literal(ItemKind.ANSWER.value),
+    or_(
+        is_unserved,
+        exists().where(
+            runs.c.user_id == inbox.c.user_id,
+            runs.c.id == inbox.c.served_by,
+            or_(is_running, is_queued),
+        ),
+    ),
+)
 _serve = (
     update(inbox)
     .where(
@@ -74,6 +85,10 @@ class Inbox(Group):
     ) -> tuple[Item, ...]:
         values = {"owner": user, "conversation": conversation_id, "run_id": run_id}
         return tuple(to_item(row) for row in self._execute(_select_served, values))
+
+    def pending_answers(self, user: UserId, conversation_id: ConversationId) -> tuple[Item, ...]:
+        values = {"owner": user, "conversation": conversation_id}
+        return tuple(to_item(row) for row in self._execute(_select_pending, values))
 
     def serve(self, user: UserId, items: Iterable[ItemId], *, run_id: RunId) -> None:
         if item_ids := list(items):

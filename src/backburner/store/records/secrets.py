@@ -4,7 +4,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, Table, Text, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, delete, select, update
 
 from backburner.core.ids import UserId
 from backburner.store.context import Group
@@ -19,6 +19,7 @@ _LAST_CHARACTER = "\U0010ffff"
 _owner, _name = bindparam("owner", type_=Text()), bindparam("name", type_=Text())
 _of_user = secrets.c.user_id == _owner
 _load = select(secrets.c.sealed).where(_of_user, secrets.c.name == _name)
+_find = select(secrets.c.user_id, secrets.c.name).order_by(secrets.c.user_id, secrets.c.name)
 _load_own = select(install_secrets.c.sealed).where(install_secrets.c.name == _name)
 _load_key = select(data_keys.c.wrapped).where(data_keys.c.user_id == _owner)
 _load_own_key = select(install.c.value).where(install.c.key == DATA_KEY)
@@ -50,12 +51,15 @@ class Secrets(Group):
 
     def remove(self, owner: UserId | None, prefix: str) -> None:
         table: Table = install_secrets if owner is None else secrets
-        statement = delete(table).where(
-            table.c.name >= prefix, table.c.name < prefix + _LAST_CHARACTER
-        )
+        statement = delete(table).where(*_begins(table, prefix))
         if owner is not None:
             statement = statement.where(table.c.user_id == owner)
         self._execute(statement)
+
+    def find(self, prefix: str, *, owner: UserId | None = None) -> Sequence[tuple[UserId, str]]:
+        statement = _find if owner is None else _find.where(secrets.c.user_id == owner)
+        rows = self._execute(statement.where(*_begins(secrets, prefix)))
+        return [(UserId(row.user_id), row.name) for row in rows]
 
     def load_key(self, owner: UserId | None) -> bytes | None:
         return self._read_key(owner, _load_key, _load_own_key)
@@ -100,6 +104,10 @@ class Secrets(Group):
         if wrapped is None:
             return None
         return b64decode(wrapped) if owner is None else bytes(wrapped)
+
+
+def _begins(table: Table, prefix: str) -> tuple[ColumnElement[bool], ...]:
+    return table.c.name >= prefix, table.c.name < prefix + _LAST_CHARACTER
 
 
 def _to_text(wrapped: bytes) -> str:

@@ -1,9 +1,18 @@
 """Connections of users to MCP servers, and their tools. Secrets are in a table of their own."""
 
-from sqlalchemy import Boolean, Column, ForeignKeyConstraint, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ForeignKeyConstraint,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from backburner.store.tables.base import metadata, owner, owner_of_conversation
-from backburner.store.types import Exact, Id, Time
+from backburner.store.types import Duration, Exact, Id, Time
 
 connections = Table(
     "connections",
@@ -30,6 +39,7 @@ connections = Table(
     Column("last_used_at", Time),
     Column("last_error", Text, nullable=False),
     Column("last_error_at", Time),
+    Column("call_timeout", Duration, nullable=False, server_default=text("60000000")),
     UniqueConstraint("user_id", "name"),
 )
 

@@ -13,8 +13,7 @@ from backburner.core.connections.connection import Connection, ConnectionState, 
 from backburner.core.connections.offer import describe_unusable, make_tool
 from backburner.core.conversation import Conversation
 from backburner.core.ids import QuestionId
-from backburner.core.question import Purpose
-from backburner.core.run import Item, ItemKind
+from backburner.core.run import Item
 from backburner.core.tool_policy import ToolCall
 from backburner.ports import Offer, ToolResult, Tx
 from backburner.tools.connections.finding import fit
@@ -76,16 +75,15 @@ class RunConnections:
         self, connection: Connection, tool: ConnectionTool, arguments: Mapping[str, Any]
     ) -> ToolResult:
         """Call a tool, with the answers to what its server asked when it was called before."""
-        user = self.conversation.user_id
         digest = tool_policy.call_digest(ToolCall(make_tool(connection, tool), arguments))
-        asked, answers = self.answered.get(digest), None
+        asked, answers, place = self.answered.get(digest), None, self.conversation
         if asked is not None:
             answers = await self.deps.store.read(
-                lambda tx: inputs.load_answers(tx, self.deps, asked, connection)
+                lambda tx: inputs.load_answers(tx, self.deps, place, asked, connection)
             )
         result = await self.sessions.find(connection).call(tool, arguments, answers)
         if asked is not None and answers is not None:
-            await self.deps.store.transact(lambda tx: inputs.forget(tx, user, asked))
+            await self.deps.store.transact(lambda tx: inputs.forget(tx, place, asked))
         if isinstance(result, ToolResult):
             return result
         return ToolResult(INPUT_NEEDED, failed=True, stop=True, input_needed=result)
@@ -107,7 +105,6 @@ def find_answered(items: Iterable[Item]) -> Mapping[str, QuestionId]:
     """Find the questions of servers that the items of a run answer, by the digest of the call."""
     return {
         call["digest"]: QuestionId(item.content["question_id"])
-        for item in items
-        if item.kind is ItemKind.ANSWER and item.content.get("purpose") == Purpose.INPUT
+        for item in inputs.find_answers(items)
         for call in item.content.get("binds_to", {}).get("calls", ())
     }

@@ -50,7 +50,11 @@ class RunSession:
             if accepted.get(tool.name) != tool.accepted:
                 return ToolResult(self._describe_change(tool, accepted), failed=True)
             return await self.session.call(
-                tool.name, arguments, repeatable=tool.repeatable, answers=answers
+                tool.name,
+                arguments,
+                repeatable=tool.repeatable,
+                within=self.connection.call_timeout,
+                answers=answers,
             )
         except SignedOut as error:
             await self.record_signed_out(self.connection, error)

@@ -1,6 +1,7 @@
 """Connections are added once their server has answered, shown, changed and removed."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
@@ -244,13 +245,18 @@ async def test_a_connection_is_changed_and_keeps_its_name(stage: Stage) -> None:
     for changes in (
         ConnectionChanges(title="Post", in_chats=False),
         ConnectionChanges(disabled=True),
+        ConnectionChanges(call_timeout=timedelta(minutes=5)),
         ConnectionChanges(),
     ):
         await manage.change(stage.deps, ME, which, changes)
+    for timeout in (timedelta(seconds=4), timedelta(minutes=31)):
+        with pytest.raises(BadRequest, match="5 seconds to 30 minutes"):
+            await manage.change(stage.deps, ME, which, ConnectionChanges(call_timeout=timeout))
 
     found = await only(stage)
     assert (found.name, found.title) == ("mail", "Post")
     assert (found.in_chats, found.disabled) == (False, True)
+    assert found.call_timeout == timedelta(minutes=5)
 
 
 async def test_a_program_that_the_operator_removed_is_missed_in_words(stage: Stage) -> None:

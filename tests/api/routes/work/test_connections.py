@@ -41,7 +41,8 @@ async def test_a_connection_is_added_listed_shown_changed_and_removed(ask: Asker
     added = await add(ask, title="My mail")
     path = f"{PATH}/{added['id']}"
     (listed,) = (await ask.get(PATH))["items"]
-    changed = await ask.do("PATCH", path, {"in_chats": False, "disabled": True})
+    timeout = {"call_timeout": 1800}
+    changed = await ask.do("PATCH", path, {"in_chats": False, "disabled": True, **timeout})
     shown = await ask.get(path)
     await ask.do("DELETE", path)
 
@@ -50,6 +51,7 @@ async def test_a_connection_is_added_listed_shown_changed_and_removed(ask: Asker
     assert "tools" not in listed
     assert changed == shown
     assert (shown["in_chats"], shown["disabled"]) == (False, True)
+    assert (added["call_timeout"], shown["call_timeout"]) == (60, 1800)
     assert [tool["name"] for tool in shown["tools"]] == ["search", "send"]
     assert (await ask.get(PATH))["items"] == []
     assert (await ask("GET", path)).status_code == 404
@@ -240,3 +242,12 @@ async def test_a_token_says_which_connections_its_work_may_use(ask: Asker, ask_a
     task = {"name": "t", "prompt": "p", "when": "every monday at 3", "connections": ["mail"]}
     assert (await plain("POST", "/api/tasks", task)).status_code == 400
     assert (await given("POST", "/api/tasks", task)).status_code == 201
+
+
+async def test_a_call_cannot_have_any_timeout(ask: Asker) -> None:
+    path = f"{PATH}/{(await add(ask))['id']}"
+
+    refused = [await ask("PATCH", path, {"call_timeout": each}) for each in (4.9, 1801, "soon")]
+
+    assert [each.status_code for each in refused] == [422, 422, 422]
+    assert (await ask.get(path))["call_timeout"] == 60

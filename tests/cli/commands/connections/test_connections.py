@@ -85,6 +85,8 @@ def test_a_connection_is_added_looked_at_changed_and_removed(
     shown = call("connections", "show", "mail")
     tools = call("connections", "tools", "mail")
     edited = call("connections", "edit", "mail", "--title", "Post", "--chats", "off")
+    slow = call("connections", "edit", "mail", "--timeout", "5m")
+    too_slow = call("connections", "edit", "mail", "--timeout", "1h")
     disabled = call("connections", "disable", "mail")
     off = read(call("connections", "show", "mail", "--json"))
     enabled = call("connections", "enable", "mail")
@@ -102,6 +104,10 @@ def test_a_connection_is_added_looked_at_changed_and_removed(
     ]
     assert (edited.out, disabled.out) == (["Changed mail."], ["Disabled mail."])
     assert (off["title"], off["in_chats"], off["disabled"]) == ("Post", False, True)
+    assert (fields["timeout"], slow.out) == ("1 minute", ["Changed mail."])
+    assert off["call_timeout"] == 300
+    assert too_slow.code == 2
+    assert "Use 5 seconds to 30 minutes." in "\n".join(too_slow.err)
     assert enabled.out == ["Enabled mail."]
     assert unsure.code == 2
     assert removed.out == ["Removed mail."]

@@ -1,12 +1,16 @@
 """Whatever reaches a conversation waits in its inbox until a run has served it."""
 
+from dataclasses import replace
+
 from sqlalchemy import select
 
 from backburner.core import transitions
-from backburner.core.run import RunKind
+from backburner.core.conversation import Conversation
+from backburner.core.ids import ItemId, new_item_id
+from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Event
 from backburner.store import tables
-from support.stage.make import NOON
+from support.stage.make import NOON, USER
 from support.stage.scene import Scene
 
 
@@ -91,6 +95,29 @@ def what_nobody_will_serve_is_taken_out(scene: Scene) -> None:
 
     assert scene.waiting(task, RunKind.REPLY) == ()
     assert _served_by(scene) == []
+
+
+def an_answer_is_pending_until_the_run_that_served_it_has_ended(scene: Scene) -> None:
+    task, other = scene.task(), scene.chat()
+    answer = NewItem(
+        id=new_item_id(), kind=ItemKind.ANSWER, run_kind=RunKind.BACKGROUND, content={"a": 1}
+    )
+    event = replace(answer, id=new_item_id(), kind=ItemKind.EVENT)
+    scene.run(lambda tx: tx.inbox.put(USER, task.id, [answer, event]))
+
+    def pending(of: Conversation = task) -> list[ItemId]:
+        return [item.id for item in scene.run(lambda tx: tx.inbox.pending_answers(USER, of.id))]
+
+    assert pending() == [answer.id]
+    assert pending(other) == []
+    claim = scene.begin_work()
+    assert pending() == [answer.id]
+    scene.hand_back(claim, served=scene.items(claim))
+    assert pending() == [answer.id]
+    again = scene.begin_work()
+    assert (again.resumed, pending()) == (True, [answer.id])
+    scene.finish(again)
+    assert pending() == []
 
 
 def _served_by(scene: Scene) -> list[str]:

@@ -91,7 +91,10 @@ async def get_connection(
 async def update_connection(
     connection_id: ConnectionIdPath, body: ConnectionChangesBody, deps: AppDeps, caller: Approver
 ) -> ConnectionOut:
-    """Change its title, whether chats use it, or disable it. Its name stays."""
+    """Change its title, whether chats use it, how long calls may take, or disable it.
+
+    Its name stays.
+    """
     await manage.change(deps, caller, connection_id, body.changes())
     return await load_connection(deps, caller, connection_id)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -18,6 +18,8 @@ from backburner.actions.connections.manage import (
 from backburner.api.schemas.base import RequestBody, example
 from backburner.core.connections.call import CallOutcome, ConnectionCall
 from backburner.core.connections.connection import (
+    MAX_CALL_TIMEOUT,
+    MIN_CALL_TIMEOUT,
     AuthKind,
     ConnectionState,
     ConnectionTool,
@@ -47,6 +49,9 @@ ConnectionNamesOut = Annotated[
 SecretHeaders = Annotated[
     dict[str, str],
     Field(max_length=MAX_HEADERS, description="Headers of every request. Their values are sealed."),
+]
+CallTimeout = Annotated[
+    float, Field(ge=MIN_CALL_TIMEOUT.total_seconds(), le=MAX_CALL_TIMEOUT.total_seconds())
 ]
 ToolName = Annotated[str, Field(min_length=1, max_length=MAX_TOOL_NAME_CHARS)]
 
@@ -86,9 +91,18 @@ class ConnectionChangesBody(RequestBody):
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     in_chats: bool | None = None
     disabled: bool | None = Field(default=None, description="Nothing uses it while it is.")
+    call_timeout: CallTimeout | None = Field(
+        default=None, description="Of each attempt at a call, in seconds."
+    )
 
     def changes(self) -> ConnectionChanges:
-        return ConnectionChanges(title=self.title, in_chats=self.in_chats, disabled=self.disabled)
+        timeout = self.call_timeout
+        return ConnectionChanges(
+            title=self.title,
+            in_chats=self.in_chats,
+            disabled=self.disabled,
+            call_timeout=None if timeout is None else timedelta(seconds=timeout),
+        )
 
 
 class HeadersBody(RequestBody):
@@ -212,6 +226,7 @@ _EXAMPLE: dict[str, Any] = {
     "state": "ready",
     "disabled": False,
     "in_chats": True,
+    "call_timeout": 60.0,
     "scopes": ["read"],
     "created_at": _NOON,
     "listed_at": _NOON,
@@ -268,6 +283,7 @@ class ConnectionSummaryOut(BaseModel):
     state: ConnectionState
     disabled: bool
     in_chats: bool
+    call_timeout: float = Field(description="Of each attempt at a call, in seconds.")
     scopes: Sequence[str]
     created_at: datetime
     listed_at: datetime | None = Field(description="When its tools were last compared.")
@@ -340,9 +356,10 @@ class ConnectionCheckOut(BaseModel):
 
 def _common_fields(shown: ShownConnection) -> dict[str, Any]:
     connection = shown.connection
-    copied = ConnectionSummaryOut.model_fields.keys() - {"counts"}
+    copied = ConnectionSummaryOut.model_fields.keys() - {"counts", "call_timeout"}
     return {
         **{name: getattr(connection, name) for name in copied},
+        "call_timeout": connection.call_timeout.total_seconds(),
         "counts": ToolCountsOut.of(shown.tools),
     }
 

@@ -28,6 +28,8 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, with_server
+from backburner.cli.timeout_option import TimeoutType, describe_seconds
+from backburner.core.connections.connection import MAX_CALL_TIMEOUT, MIN_CALL_TIMEOUT
 from backburner.core.connections.own_program import IMPORTED
 from backburner.core.errors import ConnectionFailed, NotFound
 
@@ -87,6 +89,7 @@ def show(server: Server, *, name: str, as_json: bool) -> None:
             "expires": local_time(connection["expires_at"]),
             "chats": "use it" if connection["in_chats"] else "do not use it",
             "tools": describe_tools(connection),
+            "timeout": describe_seconds(connection["call_timeout"]),
             "last used": local_time(connection["last_used_at"]) or "never",
             "last error": f"{local_time(connection['last_error_at'])}: {error}" if error else "",
             **program,
@@ -237,14 +240,29 @@ def untick(
 @click.argument("name")
 @click.option("--title", metavar="TEXT", help="New title; the name stays.")
 @click.option("--chats", type=click.Choice(["on", "off"]), help="Whether chats use it unasked.")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    type=TimeoutType(MIN_CALL_TIMEOUT, MAX_CALL_TIMEOUT),
+    help="How long a call may take: 5s to 30m.",
+)
 @json_option
 @with_server
-def edit(server: Server, *, name: str, title: str | None, chats: str | None, as_json: bool) -> None:
-    """Change the title of a connection, or whether chats use it."""
-    if title is None and chats is None:
-        raise click.UsageError("Pass --title, --chats or both.")
+def edit(
+    server: Server,
+    *,
+    name: str,
+    title: str | None,
+    chats: str | None,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """Change the title of a connection, whether chats use it, or how long calls may take."""
+    if title is None and chats is None and timeout is None:
+        raise click.UsageError("Pass --title, --chats or --timeout.")
     in_chats = None if chats is None else chats == "on"
-    _change(server, name, {"title": title, "in_chats": in_chats}, "Changed", as_json=as_json)
+    body = {"title": title, "in_chats": in_chats, "call_timeout": timeout}
+    _change(server, name, body, "Changed", as_json=as_json)
 
 
 @connections.command("disable")

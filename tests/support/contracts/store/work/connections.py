@@ -44,6 +44,7 @@ WIKI = Connection(
     program="wiki",
     auth=AuthKind.HEADER,
     headers=("X-Key", "X-Team"),
+    call_timeout=timedelta(minutes=5),
     created_at=NOON,
 )
 READ = ConnectionTool(

@@ -49,6 +49,19 @@ def secrets_are_deleted_by_the_beginning_of_their_name(scene: Scene) -> None:
     assert _names(scene, MATE, names) == []
 
 
+def secrets_are_listed_by_the_beginning_of_their_name(scene: Scene) -> None:
+    scene.user(), scene.user(MATE)
+    for owner in (USER, MATE, None):
+        for name in ("mail/2", "mail/1", "mail", "MAIL/1"):
+            _put(scene, owner, name)
+
+    found = scene.run(lambda tx: tx.secrets.find("mail/"))
+
+    assert found == [(MATE, "mail/1"), (MATE, "mail/2"), (USER, "mail/1"), (USER, "mail/2")]
+    assert scene.run(lambda tx: tx.secrets.find("mail/", owner=USER)) == found[2:]
+    assert scene.run(lambda tx: tx.secrets.find("mail/", owner=STRANGER)) == []
+
+
 def the_first_key_of_an_owner_stays_until_it_is_replaced(scene: Scene) -> None:
     scene.user(), scene.user(MATE)
     for owner in (MATE, None, USER):
