@@ -50,6 +50,8 @@ class SignInTerms:
     metadata: OAuthMetadata
     #: Those that the server wants.
     scopes: tuple[str, ...]
+    #: Where its metadata were found.
+    found_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ async def discover(requests: Requests, server_url: str) -> SignInTerms:
         parts = urlsplit(server_url)
         own = resource_url_from_server_url(server_url)
         resource = _Resource(f"{parts.scheme}://{parts.netloc}", own, ())
-    metadata = await _find_metadata(requests, resource.issuer, server_url)
-    if metadata is None:
+    found = await _find_metadata(requests, resource.issuer, server_url)
+    if found is None:
         if refusal.status not in (401, 403):
             raise ConnectionFailed(
                 f"{host} does not ask for a sign-in.",
@@ -84,11 +86,12 @@ async def discover(requests: Requests, server_url: str) -> SignInTerms:
             hint="Connect to it with a key in a header. Redirects are not followed.",
             permanent=True,
         )
+    url, metadata = found
     _check_metadata(metadata)
     scopes = challenged or resource.scopes
     if scopes and OFFLINE_ACCESS in (metadata.scopes_supported or ()):
         scopes = tuple(dict.fromkeys((*scopes, OFFLINE_ACCESS)))
-    return SignInTerms(resource.issuer, resource.resource, metadata, scopes)
+    return SignInTerms(resource.issuer, resource.resource, metadata, scopes, url)
 
 
 async def _ask_without_token(requests: Requests, server_url: str) -> Answer:
@@ -118,7 +121,10 @@ async def _find_resource(requests: Requests, server_url: str, refusal: Answer) -
     return None
 
 
-async def _find_metadata(requests: Requests, issuer: str, server_url: str) -> OAuthMetadata | None:
+async def _find_metadata(
+    requests: Requests, issuer: str, server_url: str
+) -> tuple[str, OAuthMetadata] | None:
+    """Return metadata, and where they were found."""
     address = check_address(issuer, "The issuer", allow=requests.allow)
     if address.query:
         raise ConnectionFailed("The issuer has a query in its address.", permanent=True)
@@ -137,7 +143,7 @@ async def _find_metadata(requests: Requests, issuer: str, server_url: str) -> OA
             endpoint = document.get(f"{name}_endpoint")
             if isinstance(endpoint, str):
                 check_address(endpoint, f"The {name} endpoint", allow=requests.allow)
-        return _validate(OAuthMetadata, document, label)
+        return url, _validate(OAuthMetadata, document, label)
     return None
 
 
