@@ -111,14 +111,32 @@ async def _find_resource(requests: Requests, server_url: str, refusal: Answer) -
         host = httpx2.URL(server_url).host
         label = f"The resource metadata of {host}"
         found = _validate(ProtectedResourceMetadata, document, label)
+        # Both are compared and repeated as they are written, which models do not keep.
+        resource, issuer = document["resource"], document["authorization_servers"][0]
+        check_address(resource, "The resource of the server", allow=requests.allow)
         own = resource_url_from_server_url(server_url)
-        if not check_resource_allowed(own, str(found.resource)):
+        if not check_resource_allowed(own, resource):
             raise ConnectionFailed(f"{label} are about another server.", permanent=True)
-        # Issuers are compared as they are written, which models do not keep.
-        issuer, *_ = document["authorization_servers"]
-        scopes = read_scopes(found.scopes_supported or ())
-        return _Resource(str(issuer), str(document["resource"]), scopes)
+        if not await _may_have_tokens_for(requests, own, resource, url):
+            resource = own
+        return _Resource(issuer, resource, read_scopes(found.scopes_supported or ()))
     return None
+
+
+async def _may_have_tokens_for(requests: Requests, own: str, resource: str, found_at: str) -> bool:
+    """Return whether a server may have tokens for a resource that it names.
+
+    Those for a parent are good for all that is below, also for servers of others on its host. So
+    what counts is said at the parent's own place.
+    """
+    is_own = check_resource_allowed(resource, own)
+    if is_own and urlsplit(own).query == urlsplit(resource).query:
+        return True
+    place, *_ = build_protected_resource_metadata_discovery_urls(None, resource)
+    if place == found_at:
+        return True
+    document = await _fetch(requests, place)
+    return document is not None and document.get("resource") == resource
 
 
 async def _find_metadata(
