@@ -307,12 +307,20 @@ def _is_outage(fault: Fault) -> bool:
 
 
 def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Return whether a redirect only adds or drops the slash at the end of an address.
+
+    Another path or query of the host may be somebody else's, or allow more.
+    """
     try:
         target = request.url.join(response.headers.get("location", ""))
     except (httpx2.InvalidURL, ValueError):
         return False
-    here = request.url
-    return (target.scheme, target.host, target.port) == (here.scheme, here.host, here.port)
+    return _place(target) == _place(request.url)
+
+
+def _place(url: httpx2.URL) -> tuple[str, str, int | None, bytes, bytes]:
+    path, _, query = url.raw_path.partition(b"?")
+    return url.scheme, url.host, url.port, path.removesuffix(b"/"), query
 
 
 def _too_large() -> Fault:
