@@ -30,6 +30,7 @@ from backburner.gateway.upstream.limits import (
     MAX_STREAMS,
     count_values,
 )
+from backburner.gateway.upstream.redaction import Redaction
 from backburner.ports import Authorization
 
 T = TypeVar("T")
@@ -88,6 +89,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._streams = 0
         #: The last headers that we signed in with.
         self.signed: Mapping[str, str] = {}
+        self.redaction = Redaction()
         #: Of the probe that asks which revision a server speaks: an outage is no answer to that.
         self._probe_fault: Fault | None = None
         self._signing_in = set[asyncio.Task[Mapping[str, str]]]()
@@ -148,7 +150,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         task = asyncio.create_task(signing_in)
         self._signing_in.add(task)
         task.add_done_callback(self._signed_in)
-        return await asyncio.shield(task)
+        headers = await asyncio.shield(task)
+        self.redaction.add(headers)
+        return headers
 
     def _signed_in(self, task: asyncio.Task[Mapping[str, str]]) -> None:
         self._signing_in.discard(task)
