@@ -10,7 +10,10 @@ LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 @pytest.mark.parametrize(
-    "text", "1.1.1.1 93.184.216.34 2606:4700:4700::1111 64:ff9b::101:101 2002:101:101::".split()
+    "text",
+    """
+    1.1.1.1 93.184.216.34 2606:4700:4700::1111 2c0f:f530::1 64:ff9b::101:101 2002:101:101::
+    """.split(),
 )
 def test_public_addresses_are_allowed(text: str) -> None:
     assert why_refused(ip_address(text)) is None
@@ -23,8 +26,8 @@ def test_public_addresses_are_allowed(text: str) -> None:
     172.31.255.255 192.0.0.1 192.0.2.1 192.88.99.1 192.168.1.1 198.18.0.1 198.51.100.1 203.0.113.1
     224.0.0.1 239.255.255.250 240.0.0.1 255.255.255.255
     :: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:0:127.0.0.1 64:ff9b::7f00:1
-    64:ff9b:1::101:101 100::1 2001::1 2001:db8::1 2002:7f00:1:: 2002:a00:1:: 3fff::1 5f00::1 fc00::1
-    fd12:3456::1 fe80::1 fec0::1 ff02::1 2001:0:7f00:1:0:0:fefe:fefe
+    64:ff9b:1::101:101 100::1 2001::1 2001:db8::1 2002:7f00:1:: 2002:a00:1:: 2d00::1 2e00::1 3000::1
+    3ffe::1 3fff::1 5f00::1 fc00::1 fd12:3456::1 fe80::1 fec0::1 ff02::1 2001:0:7f00:1:0:0:fefe:fefe
     """.split(),
 )
 def test_addresses_that_are_not_public_are_refused(text: str) -> None:

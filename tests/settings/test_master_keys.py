@@ -37,6 +37,25 @@ def test_no_child_inherits_the_master_keys(monkeypatch: pytest.MonkeyPatch, tmp_
     assert KEY not in repr(settings)
 
 
+def test_the_system_does_not_show_the_master_keys_once_they_are_read() -> None:
+    code = "from backburner.settings import take_master_keys; print(take_master_keys()); input()"
+    started = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "BACKBURNER_MASTER_KEYS": f"one:{KEY}", "BESIDE": "kept"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == f"one:{KEY}\n"
+        shown = Path(f"/proc/{started.pid}/environ").read_bytes()
+        started.communicate("\n")
+
+    assert KEY.encode() not in shown
+    assert b"\0BESIDE=kept\0" in shown
+
+
 def test_a_master_key_is_redacted_wherever_it_appears(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -181,10 +181,11 @@ class NoOAuth:
         *,
         redirect_uri: str,
         client: OAuthClient | None = None,
+        issuer: str = "",
         earlier: TokenIssuer | None = None,
         scopes: Iterable[str] = (),
     ) -> SignInRequest:
-        del server_url, redirect_uri, client, earlier, scopes
+        del server_url, redirect_uri, client, issuer, earlier, scopes
         raise _cannot_sign_in()
 
     async def exchange(self, _pending: PendingSignIn, _code: str) -> Tokens:

@@ -99,12 +99,18 @@ class LateOAuth:
         *,
         redirect_uri: str,
         client: OAuthClient | None = None,
+        issuer: str = "",
         earlier: TokenIssuer | None = None,
         scopes: Iterable[str] = (),
     ) -> SignInRequest:
         oauth = await self._loaded()
         return await oauth.begin(
-            server_url, redirect_uri=redirect_uri, client=client, earlier=earlier, scopes=scopes
+            server_url,
+            redirect_uri=redirect_uri,
+            client=client,
+            issuer=issuer,
+            earlier=earlier,
+            scopes=scopes,
         )
 
     async def exchange(self, pending: PendingSignIn, code: str) -> Tokens:

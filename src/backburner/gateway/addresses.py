@@ -25,9 +25,14 @@ METADATA_ADDRESSES = frozenset(
 )
 #: All public IPv6 addresses are in here.
 _UNICAST = IPv6Network("2000::/3")
-#: Not public either, though some versions of Python say so.
+#: Not public either, though some versions of Python say so; the last three are assigned to nobody.
 _SPECIAL = tuple(
-    map(ip_network, "192.0.0.0/24 192.88.99.0/24 198.18.0.0/15 3fff::/20 2001:db8::/32".split())
+    map(
+        ip_network,
+        """
+        192.0.0.0/24 192.88.99.0/24 198.18.0.0/15 2001:db8::/32 2d00::/8 2e00::/7 3000::/4
+        """.split(),
+    )
 )
 #: An IPv4 address in the last 32 bits, for networks that have IPv6 only.
 _NAT64 = IPv6Network("64:ff9b::/96")

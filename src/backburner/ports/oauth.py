@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from backburner.core.connections.oauth_client import OAuthClient
 from backburner.core.ids import ConnectionId, UserId
@@ -26,6 +27,12 @@ class TokenIssuer:
     #: The server that tokens are for.
     resource: str
     client: OAuthClient
+    #: Its user has named it, and not only the server.
+    is_named: bool = False
+
+    @property
+    def token_host(self) -> str:
+        return urlsplit(self.token_endpoint).netloc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +80,14 @@ class OAuth(Protocol):
         *,
         redirect_uri: str,
         client: OAuthClient | None = None,
+        issuer: str = "",
         earlier: TokenIssuer | None = None,
         scopes: Iterable[str] = (),
     ) -> SignInRequest:
         """Find out how to sign in to a server, and register there if that is needed.
 
         A client that was given for the `earlier` issuer counts if it is still the same one.
+        `issuer` is the authorization server that the user expects, and trusts; another is refused.
         `scopes` are asked for besides those that the server names.
         """
 

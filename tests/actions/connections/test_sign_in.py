@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
+import httpx2
 import pytest
 from sqlalchemy import update
-from support.oauth_peer.peer import OAuthPeer
+from support.oauth_peer.peer import OAuthPeer, oauth_peer
+from support.programs.programs import Start
 from support.requirements import requirement
 from support.stage.connections import (
     BROWSER,
@@ -59,11 +61,9 @@ async def test_a_browser_that_comes_back_is_signed_in(
     deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
 ) -> None:
     begun = await begin(deps, mail)
-    assert (begun.host, begun.scopes, begun.secret) == (
-        "127.0.0.1",
-        ("mail.read", "mail.send"),
-        "",
-    )
+    host = urlsplit(peer.issuer).netloc
+    assert (begun.host, begun.issuer, begun.token_host) == (host, peer.issuer, host)
+    assert (begun.scopes, begun.secret) == (("mail.read", "mail.send"), "")
     assert load(database, mail) == mail
 
     end = await sign_in.finish(deps, caller(), peer.approve(begun.url))
@@ -194,6 +194,27 @@ async def test_a_server_that_never_names_itself_is_believed(
     peer.switch(iss="none")
 
     assert (await sign_in_as(deps, peer, mail)).state is ConnectionState.READY
+
+
+async def test_the_code_of_a_sign_in_page_of_others_is_sent_to_nobody(
+    deps: Deps, database: Database, peer: OAuthPeer, start: Start
+) -> None:
+    """A hostile server names an honest sign-in page, and promises what only its own would keep."""
+    address = f"{peer.issuer}/.well-known/oauth-authorization-server"
+    honest = httpx2.get(address, trust_env=False).json()
+    names = ("authorization_endpoint", "registration_endpoint")
+    with oauth_peer(start) as evil:
+        evil.switch(metadata={name: honest[name] for name in names})
+        connection = add_connection(database, evil)
+        for iss in ("none", "right"):
+            peer.switch(iss=iss)
+            begun = await begin(deps, connection)
+            shown = begun.host, begun.token_host
+            assert shown == (urlsplit(peer.issuer).netloc, urlsplit(evil.issuer).netloc)
+            with pytest.raises(ConnectionFailed, match="answered by another authorization server"):
+                await sign_in.finish(deps, caller(), peer.approve(begun.url))
+
+        assert evil.record()["token_requests"] == []
 
 
 async def test_the_state_of_one_sign_in_with_the_code_of_another_is_refused(
@@ -349,7 +370,7 @@ async def test_a_client_that_the_user_has_given_is_used_again(
         secret=next(one for one in peer.record()["secrets"] if "client" in one),
         is_given=True,
     )
-    begun = await begin(deps, mail, client=client)
+    begun = await begin(deps, mail, client=client, issuer=peer.issuer)
     await sign_in.finish(deps, caller(), peer.approve(begun.url))
     again = await sign_in_as(deps, peer, mail)
 
@@ -431,7 +452,7 @@ async def test_tokens_of_a_removed_connection_are_revoked_unless_another_may_nee
         is_given=True,
     )
     other = add_connection(database, peer, id=ConnectionId("x_other"), name="other")
-    begun = await begin(deps, other, client=given)
+    begun = await begin(deps, other, client=given, issuer=peer.issuer)
     await sign_in.finish(deps, caller(), peer.approve(begun.url))
 
     await manage.remove(deps, caller(), mail.id)

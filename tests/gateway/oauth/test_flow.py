@@ -39,7 +39,7 @@ async def test_a_sign_in_ends_with_tokens_for_that_server(
 ) -> None:
     begun, tokens = await sign_in(oauth, peer)
 
-    assert begun.host == "127.0.0.1"
+    assert begun.host == urlsplit(peer.issuer).netloc
     assert tokens.lifetime == timedelta(seconds=3)
     assert tokens.scopes == begun.pending.scopes == ("mail.read", "mail.send")
     asked = query(begun.url)
@@ -122,7 +122,7 @@ async def test_a_server_without_registration_wants_a_client_that_is_given(
 
     known = begun.pending.issuer.client
     given = OAuthClient(client_id=known.client_id, secret=known.secret, is_given=True)
-    again = await oauth.begin(peer.server, redirect_uri=HERE, client=given)
+    again = await oauth.begin(peer.server, redirect_uri=HERE, client=given, issuer=peer.issuer)
     code = query(peer.approve(again.url))["code"]
     assert (await oauth.exchange(again.pending, code)).access
     # It is kept for that authorization server, and for no other.
@@ -187,7 +187,7 @@ async def test_offline_access_is_asked_for_where_there_is_such_a_scope(
     client = OAuthClient(client_id="one", is_given=True)
     peer.switch(metadata={"scopes_supported": known})
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE, client=client)
+    begun = await oauth.begin(peer.server, redirect_uri=HERE, client=client, issuer=peer.issuer)
 
     assert begun.pending.scopes == tuple(known)
     assert query(begun.url)["prompt"] == "consent"

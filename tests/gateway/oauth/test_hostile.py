@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from support.faults.canaries import canary
@@ -20,6 +20,7 @@ from backburner.ports.oauth import TokenIssuer
 
 HERE = "http://127.0.0.1:8484/oauth/callback"
 LOOPBACK = [ip_network("127.0.0.1/32")]
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 #: A document of a server inside, as a request forgery would find one.
 INSIDE = canary("inside")
 
@@ -70,6 +71,9 @@ async def test_metadata_of_an_authorization_server_that_lead_elsewhere_are_refus
     [
         ({"resource": "https://other.example/mcp"}, "about another server"),
         ({"resource": "PEER/mcp2"}, "about another server"),
+        ({"resource": "PEER/mcp/../mcp"}, "about another server"),
+        ({"resource": "PEER/mcp#x"}, "has a user name, a password or a fragment"),
+        ({"resource": " PEER/mcp"}, "is not a valid address"),
         ({"resource": None}, "are not valid"),
         ({"authorization_servers": []}, "are not valid"),
         ({"authorization_servers": ["http://login.example"]}, "is not an https address"),
@@ -88,15 +92,50 @@ async def test_metadata_of_a_server_that_lead_elsewhere_are_refused(
     assert words in await refusal(oauth, peer)
 
 
-async def test_a_parent_of_the_server_is_a_resource_that_covers_it(
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_host_that_says_so_is_one_server_with_all_that_is_below(
+    oauth: CheckedOAuth, peer: OAuthPeer, slash: str, *, is_named: bool
+) -> None:
+    parent = peer.server.removesuffix("/mcp")
+    place = f"{parent}{RESOURCE_METADATA}"
+    peer.switch(
+        resource_metadata={"resource": f"{parent}{slash}"},
+        copies={RESOURCE_METADATA: f"{RESOURCE_METADATA}/mcp"},
+        challenge=f'Bearer resource_metadata="{place}"' if is_named else None,
+    )
+
+    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+
+    assert begun.pending.issuer.resource == f"{parent}{slash}"
+
+
+async def test_a_server_gets_no_tokens_for_the_whole_host_because_it_says_so_itself(
     oauth: CheckedOAuth, peer: OAuthPeer
 ) -> None:
+    """As one of several tenants of a host, whose tokens are none of its business."""
     parent = peer.server.removesuffix("/mcp")
     peer.switch(resource_metadata={"resource": parent})
 
     begun = await oauth.begin(peer.server, redirect_uri=HERE)
 
-    assert begun.pending.issuer.resource == parent
+    assert begun.pending.issuer.resource == peer.server
+    assert f"resource={quote(peer.server, safe='')}" in begun.url
+
+
+async def test_a_resource_that_parsers_read_differently_is_refused(oauth: CheckedOAuth) -> None:
+    """One finds the host of the server in it, and the one that gives out tokens another."""
+
+    def serve(path: str) -> bytes:
+        if not path.startswith(RESOURCE_METADATA):
+            return answer("No.", status="404 No")
+        resource = f"{server.url()[:-1]}\\@victim.example/"
+        named = {"resource": resource, "authorization_servers": [server.url()[:-1]]}
+        return answer(json.dumps(named), kind="application/json")
+
+    async with web(serve) as server:
+        with pytest.raises(ConnectionFailed, match="The resource of the server is not"):
+            await oauth.begin(server.url("/@victim.example/mcp"), redirect_uri=HERE)
 
 
 async def test_the_challenge_cannot_lead_to_other_addresses(

@@ -20,9 +20,10 @@ def test_metadata_of_a_server_are_looked_for_where_it_says_and_then_where_they_b
         "https://a.example/.well-known/oauth-protected-resource/mcp",
         "https://a.example/.well-known/oauth-protected-resource",
     ]
-    assert build_protected_resource_metadata_discovery_urls(None, "https://a.example") == [
-        "https://a.example/.well-known/oauth-protected-resource"
-    ]
+    for root in ("https://a.example", "https://a.example/"):
+        assert build_protected_resource_metadata_discovery_urls(None, root) == [
+            "https://a.example/.well-known/oauth-protected-resource"
+        ]
 
 
 def test_metadata_of_an_authorization_server_are_looked_for_by_its_path() -> None:
@@ -59,6 +60,8 @@ def test_fields_of_a_challenge_are_read() -> None:
         ("http://a.example/mcp", False),
         ("https://a.example:444/mcp", False),
         ("https://a.example.evil.example/mcp", False),
+        ("https://a.example/mcp/../mcp", False),
+        ("https://a.example\\@b.example/", False),
     ],
 )
 def test_a_resource_covers_what_is_below_it(resource: str, *, covers: bool) -> None:

@@ -157,6 +157,19 @@ async def test_a_redirect_within_the_server_is_followed() -> None:
         assert await opened.call("send", {}) == ToolResult("sent")
 
 
+@pytest.mark.parametrize("place", ["/other/mcp", "/mcp/more", "/", "/mcp?read_only=false", "//mcp"])
+async def test_a_redirect_takes_the_sign_in_to_no_other_place_of_the_host(place: str) -> None:
+    redirect = reply(status=307, headers={"Location": place})
+    async with (
+        scripted("modern", lambda a: redirect if a.method == "tools/call" else None) as peer,
+        session(peer.url, sign_in=Tokens()) as opened,
+    ):
+        with pytest.raises(ConnectionFailed, match="redirects to another address"):
+            await opened.call("send", {})
+
+        assert len(peer.calls()) == 1
+
+
 async def test_a_redirect_in_a_circle_is_given_up() -> None:
     circle = reply(status=307, headers={"Location": "/mcp"})
     async with (

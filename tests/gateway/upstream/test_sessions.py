@@ -317,8 +317,7 @@ async def test_the_sessions_of_two_users_share_nothing() -> None:
     def script(asked: Asked) -> Reply | None:
         if asked.method != "tools/call":
             return None
-        seen = [asked.headers["authorization"], asked.headers.get("cookie", "no cookie")]
-        given = texts(asked, ", ".join(seen))
+        given = texts(asked, asked.headers.get("cookie", "no cookie"))
         head = given.head.replace(b"\r\n\r\n", b"\r\nSet-Cookie: user=secret\r\n\r\n")
         return Reply(head, given.body, made=True)
 
@@ -329,12 +328,11 @@ async def test_the_sessions_of_two_users_share_nothing() -> None:
         said = [await opened.call("send", {}) for opened in (one, two)]
         for opened in (one, two):
             await opened.close()
+        tokens = [each.headers["authorization"] for each in peer.calls()]
         ids = [each.headers["mcp-session-id"] for each in peer.calls()]
 
-    assert said == [
-        ToolResult("Bearer token-1, no cookie"),
-        ToolResult("Bearer token-2, no cookie"),
-    ]
+    assert said == [ToolResult("no cookie")] * 2
+    assert tokens == ["Bearer token-1", "Bearer token-2"]
     assert ids == ["session-1", "session-2"]
 
 

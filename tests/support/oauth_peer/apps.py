@@ -150,7 +150,8 @@ class Misbehaving:
         if switches.metadata_location:
             moved = RedirectResponse(switches.metadata_location, status_code=302)
             return await moved(scope, receive, send)
-        status, body = await _collect(self._app, scope, receive)
+        path = switches.copies.get(scope["path"], scope["path"])
+        status, body = await _collect(self._app, {**scope, "path": path}, receive)
         if status != 200:
             return await Response(status_code=status)(scope, receive, send)
         document = json.loads(body)

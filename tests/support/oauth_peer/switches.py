@@ -29,6 +29,8 @@ class Switches:
     #: Put over the metadata of the authorization server and of the resource; null leaves out.
     metadata: dict[str, Any] = field(default_factory=dict)
     resource_metadata: dict[str, Any] = field(default_factory=dict)
+    #: Paths where there is a document with metadata too, and the path that it is a copy of.
+    copies: dict[str, str] = field(default_factory=dict)
     #: The whole header of a refusal, if it is not the usual one.
     challenge: str | None = None
     #: How documents with metadata come: so many bytes too many, after a while, from elsewhere.

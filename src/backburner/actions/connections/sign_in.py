@@ -63,9 +63,12 @@ class BegunSignIn:
     """Where the user of a connection goes to sign in."""
 
     connection: Connection
-    #: Shown with host and scopes before anybody goes there.
+    #: Shown with all of the following before anybody goes there.
     url: str = field(repr=False)
     host: str
+    issuer: str
+    #: The host that gets the code, and the secret of the client.
+    token_host: str
     scopes: tuple[str, ...]
     expires_at: datetime
     #: What a command in a terminal finishes with; empty for a browser.
@@ -88,15 +91,17 @@ async def begin(
     *,
     origin: str,
     client: OAuthClient | None = None,
+    issuer: str = "",
     scopes: Iterable[str] = (),
 ) -> BegunSignIn:
     """Start to sign in, in place of a sign-in to the same server that was started before.
 
-    `origin` is where the browser of the user reaches us. `scopes` are wanted besides those of the
+    `origin` is where the browser of the user reaches us. `issuer` is the authorization server that
+    the user expects, which a client that they give is for. `scopes` are wanted besides those of the
     last sign-in.
     """
     consent.check_scope(caller)
-    connection, issuer = await deps.store.read(
+    connection, earlier = await deps.store.read(
         lambda tx: _load_earlier(tx, deps, caller, connection_id)
     )
     if not connection.url:
@@ -106,7 +111,8 @@ async def begin(
         connection.url,
         redirect_uri=f"{origin}{CALLBACK_PATH}",
         client=client,
-        earlier=issuer,
+        issuer=issuer,
+        earlier=earlier,
         scopes=(*connection.scopes, *more) if more else (),
     )
     is_browser = caller.kind is CredentialKind.SESSION
@@ -131,6 +137,8 @@ async def begin(
         connection=connection,
         url=request.url,
         host=request.host,
+        issuer=request.pending.issuer.issuer,
+        token_host=request.pending.issuer.token_host,
         scopes=request.pending.scopes,
         expires_at=await deps.store.transact(work),
         secret=secret,

@@ -16,8 +16,8 @@ RESERVED_NAMES = frozenset({"all", "backburner", "none"})
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 #: Parts of a host that say nothing of who runs it.
 _COMMON_LABELS = frozenset({"ai", "api", "app", "co", "com", "gov", "mcp", "net", "org", "www"})
-#: Parameters of an address that are secrets, by their names.
-_SECRET_PARAMETER = re.compile(r"(?i)(key|token|secret|password|passwd|auth|signature|^sig$|^pat$)")
+#: Parameters of an address, and headers, that are secrets by their names.
+_SECRET_NAME = re.compile(r"(?i)(key|token|secret|password|passwd|auth|signature|^sig$|^pat$)")
 
 
 def check_name(name: str) -> str:
@@ -80,7 +80,7 @@ def check_url(url: str) -> str:
             f"{url[:80]!r} is not the address of a server.", hint="Begin it with https://."
         )
     names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    has_secret = any(_SECRET_PARAMETER.search(name) for name in names)
+    has_secret = any(map(is_secret_name, names))
     if parts.username is not None or parts.password is not None or has_secret:
         raise BadRequest(
             "There is a secret in this address, and addresses are shown and logged.",
@@ -98,3 +98,8 @@ def _split(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a parameter or header of this name has a secret as its value."""
+    return bool(_SECRET_NAME.search(name))

@@ -50,6 +50,8 @@ class SignInTerms:
     metadata: OAuthMetadata
     #: Those that the server wants.
     scopes: tuple[str, ...]
+    #: Where its metadata were found.
+    found_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ async def discover(requests: Requests, server_url: str) -> SignInTerms:
         parts = urlsplit(server_url)
         own = resource_url_from_server_url(server_url)
         resource = _Resource(f"{parts.scheme}://{parts.netloc}", own, ())
-    metadata = await _find_metadata(requests, resource.issuer, server_url)
-    if metadata is None:
+    found = await _find_metadata(requests, resource.issuer, server_url)
+    if found is None:
         if refusal.status not in (401, 403):
             raise ConnectionFailed(
                 f"{host} does not ask for a sign-in.",
@@ -84,11 +86,12 @@ async def discover(requests: Requests, server_url: str) -> SignInTerms:
             hint="Connect to it with a key in a header. Redirects are not followed.",
             permanent=True,
         )
+    url, metadata = found
     _check_metadata(metadata)
     scopes = challenged or resource.scopes
     if scopes and OFFLINE_ACCESS in (metadata.scopes_supported or ()):
         scopes = tuple(dict.fromkeys((*scopes, OFFLINE_ACCESS)))
-    return SignInTerms(resource.issuer, resource.resource, metadata, scopes)
+    return SignInTerms(resource.issuer, resource.resource, metadata, scopes, url)
 
 
 async def _ask_without_token(requests: Requests, server_url: str) -> Answer:
@@ -108,17 +111,38 @@ async def _find_resource(requests: Requests, server_url: str, refusal: Answer) -
         host = httpx2.URL(server_url).host
         label = f"The resource metadata of {host}"
         found = _validate(ProtectedResourceMetadata, document, label)
+        # Both are compared and repeated as they are written, which models do not keep.
+        resource, issuer = document["resource"], document["authorization_servers"][0]
+        check_address(resource, "The resource of the server", allow=requests.allow)
         own = resource_url_from_server_url(server_url)
-        if not check_resource_allowed(own, str(found.resource)):
+        if not check_resource_allowed(own, resource):
             raise ConnectionFailed(f"{label} are about another server.", permanent=True)
-        # Issuers are compared as they are written, which models do not keep.
-        issuer, *_ = document["authorization_servers"]
-        scopes = read_scopes(found.scopes_supported or ())
-        return _Resource(str(issuer), str(document["resource"]), scopes)
+        if not await _may_have_tokens_for(requests, own, resource, url):
+            resource = own
+        return _Resource(issuer, resource, read_scopes(found.scopes_supported or ()))
     return None
 
 
-async def _find_metadata(requests: Requests, issuer: str, server_url: str) -> OAuthMetadata | None:
+async def _may_have_tokens_for(requests: Requests, own: str, resource: str, found_at: str) -> bool:
+    """Return whether a server may have tokens for a resource that it names.
+
+    Those for a parent are good for all that is below, also for servers of others on its host. So
+    what counts is said at the parent's own place.
+    """
+    is_own = check_resource_allowed(resource, own)
+    if is_own and urlsplit(own).query == urlsplit(resource).query:
+        return True
+    place, *_ = build_protected_resource_metadata_discovery_urls(None, resource)
+    if place == found_at:
+        return True
+    document = await _fetch(requests, place)
+    return document is not None and document.get("resource") == resource
+
+
+async def _find_metadata(
+    requests: Requests, issuer: str, server_url: str
+) -> tuple[str, OAuthMetadata] | None:
+    """Return metadata, and where they were found."""
     address = check_address(issuer, "The issuer", allow=requests.allow)
     if address.query:
         raise ConnectionFailed("The issuer has a query in its address.", permanent=True)
@@ -137,7 +161,7 @@ async def _find_metadata(requests: Requests, issuer: str, server_url: str) -> OA
             endpoint = document.get(f"{name}_endpoint")
             if isinstance(endpoint, str):
                 check_address(endpoint, f"The {name} endpoint", allow=requests.allow)
-        return _validate(OAuthMetadata, document, label)
+        return url, _validate(OAuthMetadata, document, label)
     return None
 
 

@@ -9,12 +9,15 @@ from datetime import timedelta
 import httpx2
 from mcp.client.auth import PKCEParameters
 
+from backburner.core.connections.catalogue import CATALOGUE
+from backburner.core.connections.catalogue_entry import CatalogueEntry, find_by_url
 from backburner.core.connections.oauth_client import ConfiguredClient, OAuthClient
 from backburner.core.errors import ConnectionFailed, SignedOut
 from backburner.gateway.addresses import IpNetwork
 from backburner.gateway.oauth.addresses import check_address
 from backburner.gateway.oauth.clients import choose_client, method_for
 from backburner.gateway.oauth.discovery import OFFLINE_ACCESS, SignInTerms, discover
+from backburner.gateway.oauth.parties import check_named, check_parties
 from backburner.gateway.oauth.requests import REQUEST_TIMEOUT, Requests
 from backburner.gateway.oauth.tokens import ask_for_tokens, revoke
 from backburner.gateway.transport import Resolve
@@ -40,14 +43,16 @@ class CheckedOAuth:
         allow: Iterable[IpNetwork] = (),
         public_url: str = "",
         clients: Mapping[str, ConfiguredClient] | None = None,
+        catalogue: Iterable[CatalogueEntry] = CATALOGUE,
         resolve: Resolve | None = None,
         within: timedelta = REQUEST_TIMEOUT,
         begin_within: timedelta = BEGIN_TIMEOUT,
     ) -> None:
-        """`clients` are those of the operator, by issuer."""
+        """`clients` are those of the operator, by issuer; `catalogue` has servers to be trusted."""
         self._requests = Requests(allow=allow, resolve=resolve, within=within)
         self._public_url = public_url if public_url.startswith("https://") else ""
         self._clients = clients or {}
+        self._catalogue = tuple(catalogue)
         self._begin_within = begin_within
 
     async def begin(
@@ -56,14 +61,22 @@ class CheckedOAuth:
         *,
         redirect_uri: str,
         client: OAuthClient | None = None,
+        issuer: str = "",
         earlier: TokenIssuer | None = None,
         scopes: Iterable[str] = (),
     ) -> SignInRequest:
         try:
             async with asyncio.timeout(self._begin_within.total_seconds()):
                 found = await discover(self._requests, server_url)
+                check_named(found, issuer)
+                earlier = earlier if earlier and earlier.issuer == found.issuer else None
+                is_named = bool(issuer) or bool(earlier and earlier.is_named)
+                if not (is_named or self._is_vouched_for(server_url, found)):
+                    check_parties(found, client_is_given=client is not None)
                 known = self._known_client(server_url, found, client, earlier)
-                return await self._request(found, redirect_uri, known, tuple(scopes))
+                return await self._request(
+                    found, redirect_uri, known, tuple(scopes), is_named=is_named
+                )
         except TimeoutError:
             seconds = self._begin_within.total_seconds()
             raise ConnectionFailed(
@@ -103,6 +116,8 @@ class CheckedOAuth:
         redirect_uri: str,
         known: OAuthClient | None,
         more_scopes: tuple[str, ...],
+        *,
+        is_named: bool,
     ) -> SignInRequest:
         scopes = tuple(dict.fromkeys((*found.scopes, *more_scopes)))
         client = await choose_client(
@@ -122,6 +137,7 @@ class CheckedOAuth:
                 revocation_endpoint=str(metadata.revocation_endpoint or ""),
                 resource=found.resource,
                 client=client,
+                is_named=is_named,
             ),
             redirect_uri=redirect_uri,
             scopes=scopes,
@@ -131,7 +147,7 @@ class CheckedOAuth:
         url = self._authorization_url(found, pending, keys.code_challenge, state)
         return SignInRequest(
             url=url,
-            host=check_address(url, "The authorization endpoint", allow=self._requests.allow).host,
+            host=httpx2.URL(url).netloc.decode(),
             state=state,
             pending=pending,
         )
@@ -144,12 +160,17 @@ class CheckedOAuth:
         earlier: TokenIssuer | None,
     ) -> OAuthClient | None:
         """Return the client that somebody has given, for this authorization server only."""
-        if given is None and earlier is not None and earlier.issuer == found.issuer:
+        if given is None and earlier is not None:
             given = earlier.client if earlier.client.is_given else None
         known = given or self._configured(server_url, found)
         if known is None:
             return None
         return replace(known, method=method_for(found.metadata, known.secret))
+
+    def _is_vouched_for(self, server_url: str, found: SignInTerms) -> bool:
+        """Return whether we or the operator know the server, and so whom it names."""
+        is_known = find_by_url(self._catalogue, server_url) is not None
+        return is_known or self._configured(server_url, found) is not None
 
     def _configured(self, server_url: str, found: SignInTerms) -> OAuthClient | None:
         """Return the operator's client; any server can name its issuer, so it names the servers."""

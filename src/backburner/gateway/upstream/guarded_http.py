@@ -31,6 +31,7 @@ from backburner.gateway.upstream.limits import (
     count_values,
     find_limit,
 )
+from backburner.gateway.upstream.redaction import Redaction
 from backburner.ports import Authorization
 
 T = TypeVar("T")
@@ -89,6 +90,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._streams = 0
         #: The last headers that we signed in with.
         self.signed: Mapping[str, str] = {}
+        self.redaction = Redaction()
         #: Of the probe that asks which revision a server speaks: an outage is no answer to that.
         self._probe_fault: Fault | None = None
         self._signing_in = set[asyncio.Task[Mapping[str, str]]]()
@@ -149,7 +151,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         task = asyncio.create_task(signing_in)
         self._signing_in.add(task)
         task.add_done_callback(self._signed_in)
-        return await asyncio.shield(task)
+        headers = await asyncio.shield(task)
+        self.redaction.add(headers)
+        return headers
 
     def _signed_in(self, task: asyncio.Task[Mapping[str, str]]) -> None:
         self._signing_in.discard(task)
@@ -310,12 +314,20 @@ def _is_outage(fault: Fault) -> bool:
 
 
 def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Return whether a redirect only adds or drops the slash at the end of an address.
+
+    Another path or query of the host may be somebody else's, or allow more.
+    """
     try:
         target = request.url.join(response.headers.get("location", ""))
     except (httpx2.InvalidURL, ValueError):
         return False
-    here = request.url
-    return (target.scheme, target.host, target.port) == (here.scheme, here.host, here.port)
+    return _place(target) == _place(request.url)
+
+
+def _place(url: httpx2.URL) -> tuple[str, str, int | None, bytes, bytes]:
+    path, _, query = url.raw_path.partition(b"?")
+    return url.scheme, url.host, url.port, path.removesuffix(b"/"), query
 
 
 def _too_large(limit: AnswerLimit) -> Fault:

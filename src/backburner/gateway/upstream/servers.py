@@ -67,7 +67,8 @@ class UpstreamServers:
             url, allow=self._allow, resolve=self._resolve, certificates=self._certificates
         )
         guard = GuardedTransport(inner, authorization, faults)
-        return LiveClient(Wire(http_streams(url, guard), faults), guard=guard)
+        wire = Wire(http_streams(url, guard), faults, redaction=guard.redaction)
+        return LiveClient(wire, guard=guard)
 
     def _to_program(self, program: StdioProgram) -> LiveClient:
         if self._start is None:

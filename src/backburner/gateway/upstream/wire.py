@@ -14,6 +14,7 @@ from typing import Any, Self
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -26,6 +27,7 @@ from pydantic import ValidationError
 from backburner.gateway.upstream.definitions import BAD_HEADERS, ToolCollection
 from backburner.gateway.upstream.faults import Effect, Fault, Faults
 from backburner.gateway.upstream.limits import MAX_SERVER_REQUESTS
+from backburner.gateway.upstream.redaction import Redaction
 
 #: The two streams of a transport, as the SDK has them.
 Streams = AbstractAsyncContextManager[tuple[Any, Any]]
@@ -40,6 +42,7 @@ class Wire:
 
     streams: Streams
     faults: Faults
+    redaction: Redaction = field(default_factory=Redaction)
     #: Why the transport has ended, and what else there is to say about it.
     why_ended: Callable[[], Fault | None] = lambda: None
     remark: Callable[[], str] = lambda: ""
@@ -92,6 +95,7 @@ class Wire:
         """Return what the SDK gets; None: nothing."""
         if isinstance(item, Exception):
             return None
+        self._redact(item.message)
         match item.message:
             case JSONRPCResponse(id=request_id) as response:
                 self._replace(self._methods.pop(str(request_id), ""), response)
@@ -108,6 +112,16 @@ class Wire:
                 if self._server_requests > MAX_SERVER_REQUESTS:
                     return None
         return item
+
+    def _redact(self, message: JSONRPCMessage) -> None:
+        clean = self.redaction.clean
+        match message:
+            case JSONRPCResponse():
+                message.result = clean(message.result)
+            case JSONRPCError(error=error):
+                error.message, error.data = clean(error.message), clean(error.data)
+            case JSONRPCRequest():
+                message.params = clean(message.params)
 
     def _replace(self, method: str, response: JSONRPCResponse) -> None:
         result = response.result

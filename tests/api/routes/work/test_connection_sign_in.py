@@ -67,7 +67,9 @@ async def test_a_command_shows_where_to_go_and_finishes_with_the_pasted_address(
     ask: Asker, peer: OAuthPeer, mail: Connection
 ) -> None:
     begun = await begin(ask, mail)
-    assert begun["host"] == "127.0.0.1"
+    host = peer.issuer.removeprefix("http://")
+    shown = begun["host"], begun["issuer"], begun["token_host"]
+    assert shown == (host, peer.issuer, host)
     assert begun["scopes"] == ["mail.read", "mail.send"]
     final = peer.approve(begun["url"], "bob")
 
@@ -185,7 +187,9 @@ async def test_a_client_that_was_registered_by_hand_is_given_with_its_secret(
     assert "beforehand" in refused.json()["detail"]
 
     path = f"{PATH}/{mail.id}/sign-in"
-    begun = await ask.do("POST", path, {"client_id": "mine", "client_secret": "x y"})
+    given = {"client_id": "mine", "client_secret": "x y"}
+    assert "would get your client" in (await ask("POST", path, given)).json()["detail"]
+    begun = await ask.do("POST", path, {**given, "issuer": peer.issuer})
     assert "client_id=mine" in begun["url"]
     for body in ({"client_secret": "x"}, {"client_id": "ü"}):
         wrong = await ask("POST", path, body)

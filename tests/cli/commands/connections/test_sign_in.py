@@ -58,7 +58,9 @@ def test_the_terminal_goes_on_when_the_browser_has_come_back(
 
     assert end == {"connection_name": "mail", "check": None}
     assert (code, "Connected mail: " in opened.seen) == (0, True)
-    assert httpx2.URL(peer.issuer).host in opened.seen
+    host, server = (httpx2.URL(url).netloc.decode() for url in (peer.issuer, peer.server))
+    assert f"Sign in to Mail at {host} with mail.read mail.send." in opened.seen
+    assert f"goes to {host} (authorization server {peer.issuer}); {server} gets" in opened.seen
     found = show(call)
     assert (found["auth"], found["state"]) == ("oauth", "ready")
     assert found["counts"]["offered"] > 0
@@ -104,6 +106,21 @@ def test_a_server_that_nobody_could_sign_in_to_is_not_added(call: Call, peer: OA
     assert code == 0
     # It was there before.
     assert show(call)["name"] == "mail"
+
+
+@pytest.mark.usefixtures("app")
+def test_a_client_of_ones_own_is_given_to_the_issuer_that_is_named(
+    call: Call, peer: OAuthPeer
+) -> None:
+    mine = ("connect", peer.server, "--name", "mail", "--client-id", "mine")
+    refused = call(*mine)
+    other = call(*mine, "--issuer", "https://login.example")
+    with terminal(*mine, "--issuer", peer.issuer) as opened:
+        address = read_address(opened)
+
+    assert f"--issuer {peer.issuer}" in refused.err[-1]
+    assert f"than you: {peer.issuer}" in other.err[0]
+    assert "client_id=mine" in address
 
 
 def test_who_says_no_at_the_server_is_told_so(app: str, call: Call, peer: OAuthPeer) -> None:

@@ -56,6 +56,7 @@ async def start_connection_sign_in(
         connection_id,
         origin=origin if is_browser else deps.base_url or origin,
         client=body.client(),
+        issuer=body.issuer,
         scopes=body.scopes,
     )
     return SignInAddressOut.of(begun)

@@ -30,6 +30,13 @@ class SignInStartBody(RequestBody):
     client_secret: SecretStr = Field(
         default=SecretStr(""), max_length=2000, description="Of that client, if it has one."
     )
+    issuer: str = Field(
+        default="",
+        max_length=2000,
+        description="The authorization server that you expect and trust; another one is refused."
+        " Needed with a client, and where the sign-in is spread over hosts that may not belong"
+        " together.",
+    )
     scopes: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
         default=[], max_length=100, description="Besides those of the last sign-in."
     )
@@ -48,18 +55,22 @@ class SignInStartBody(RequestBody):
 
 
 class SignInAddressOut(BaseModel):
-    """Where to go. Show `host` and `scopes` before you open `url`."""
+    """Where to go. Show all but `secret` before you open `url`."""
 
     model_config = example(
         url="https://login.example.com/authorize?client_id=0&state=0",
         host="login.example.com",
+        issuer="https://login.example.com",
+        token_host="login.example.com",  # noqa: S106 (no password)
         scopes=["read"],
         expires_at="2026-11-16T12:10:00Z",
         secret=_SECRET,
     )
 
     url: str
-    host: str
+    host: str = Field(description="Where the user signs in.")
+    issuer: str = Field(description="The authorization server, by its own name.")
+    token_host: str = Field(description="The host that gets the sign-in, and gives out tokens.")
     scopes: Sequence[str]
     expires_at: datetime
     secret: str = Field(
@@ -71,6 +82,8 @@ class SignInAddressOut(BaseModel):
         return cls(
             url=begun.url,
             host=begun.host,
+            issuer=begun.issuer,
+            token_host=begun.token_host,
             scopes=begun.scopes,
             expires_at=begun.expires_at,
             secret=begun.secret,

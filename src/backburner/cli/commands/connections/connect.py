@@ -53,6 +53,11 @@ SIGNING_IN = "signing_in"
     help="File with the secret of that client; `-` is stdin.",
 )
 @click.option(
+    "--issuer",
+    metavar="URL",
+    help="Authorization server that you expect and trust; another one is refused.",
+)
+@click.option(
     "--scope", "scopes", metavar="SCOPE", multiple=True, help="Scope to ask for too; repeatable."
 )
 @click.option("--not-in-chats", is_flag=True, help="Only work that names it may use it.")
@@ -157,7 +162,7 @@ def _sign_in_again(
 
 def _read_client(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Read the OAuth client and the scopes to ask for, as the body of a sign-in."""
-    body: dict[str, Any] = {"scopes": list(options["scopes"])}
+    body: dict[str, Any] = {"scopes": list(options["scopes"]), "issuer": options["issuer"] or ""}
     if options["client_id"]:
         body["client_id"] = options["client_id"]
     if options["client_secret_file"]:

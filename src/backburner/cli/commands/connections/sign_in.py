@@ -4,6 +4,7 @@ import select
 import sys
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -60,8 +61,12 @@ def _wait(server: Server, connection: Any, begun: Any) -> Any:
 
 def _explain(connection: Any, begun: Any) -> None:
     scopes = f" with {' '.join(begun['scopes'])}" if begun["scopes"] else ""
+    server = urlsplit(connection["url"]).netloc
+    goes_to = f"{begun['token_host']} (authorization server {begun['issuer']})"
     lines = [
-        f"Sign in to {connection['title']} at {begun['host']}{scopes}. Open within 10 minutes:",
+        f"Sign in to {connection['title']} at {begun['host']}{scopes}.",
+        f"The sign-in goes to {goes_to}; {server} gets the access.",
+        "Open within 10 minutes:",
         f"  {begun['url']}",
         "Waiting. If the browser cannot open the last page, paste its address here.",
     ]
