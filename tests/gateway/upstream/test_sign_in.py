@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
 from support.mcp_peers.scripted import (
@@ -15,7 +16,7 @@ from support.mcp_peers.scripted import (
     scripted,
     texts,
 )
-from support.mcp_peers.sessions import Tokens, session
+from support.mcp_peers.sessions import Pauses, Tokens, session
 
 from backburner.core.errors import ConnectionFailed, SignedOut, VaultLocked
 from backburner.gateway.upstream.session import SIGNED_IN_AGAIN
@@ -146,6 +147,35 @@ async def test_an_error_of_the_sign_in_is_that_of_the_call_and_the_session_lives
         assert peer.connections == connections or era == "legacy"
 
 
+@pytest.mark.parametrize("is_connected", [False, True])
+@pytest.mark.parametrize(
+    ("problem", "pauses"),
+    [
+        (ConnectionFailed("No tokens now."), [0.5, 1.0, 2.0]),
+        (ConnectionFailed("No tokens now.", retry_after=timedelta(seconds=7)), [7.0, 7.0, 7.0]),
+        (ConnectionFailed("No tokens now.", retry_after=timedelta(minutes=1)), []),
+        (ConnectionFailed("The connection was removed.", permanent=True), []),
+        (VaultLocked("The master key is missing."), []),
+    ],
+    ids=["in trouble", "busy", "busy for long", "permanent", "vault"],
+)
+async def test_a_sign_in_that_fails_for_now_is_tried_again_after_pauses(
+    problem: Exception, pauses: list[float], *, is_connected: bool
+) -> None:
+    failing, taken = Failing(problem, works=100 if is_connected else 0), Pauses()
+    async with (
+        scripted("modern") as peer,
+        session(peer.url, sign_in=failing, pauses=taken) as opened,
+    ):
+        if is_connected:
+            await opened.list_tools()
+            failing._works = 0
+        with pytest.raises(type(problem), match=str(problem)):
+            await opened.call("send", {})
+
+        assert (taken.taken, peer.made) == (pauses, 0)
+
+
 class Slow(Tokens):
     """Renews when it is told to."""
 
@@ -213,6 +243,27 @@ async def test_a_refused_sign_in_that_hides_in_a_result_is_renewed_and_a_safe_ca
     ):
         assert await opened.call("send", {}, repeatable=True) == ToolResult("sent")
         assert tokens.renewals == 1
+
+
+class Stumbling(Tokens):
+    """Renews at the third attempt."""
+
+    async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        if self.renewals < 2:
+            self.renewals += 1
+            raise ConnectionFailed("The token endpoint is busy.")
+        return await super().renew(refused)
+
+
+async def test_a_renewal_for_a_refusal_that_hides_is_tried_again_too() -> None:
+    tokens, pauses = Stumbling(), Pauses()
+    async with (
+        scripted("modern", says("401 Unauthorized", "sent")) as peer,
+        session(peer.url, sign_in=tokens, pauses=pauses) as opened,
+    ):
+        assert await opened.call("send", {}, repeatable=True) == ToolResult("sent")
+
+    assert (tokens.number, pauses.taken) == (2, [0.5, 1.0])
 
 
 async def test_a_call_that_ran_before_it_was_refused_is_not_repeated() -> None:

@@ -80,6 +80,10 @@ def fault_of_exception(error: Exception, *, connecting: bool) -> Fault:
         case NotAllowed():
             why = f"cannot be used: {error.message}"
             return Fault(effect=Effect.ENDED, why=why, hint=error.hint)
+        case ConnectionFailed(permanent=False):
+            # The sign-in cannot be renewed for now, so the request was not sent.
+            wait = error.retry_after
+            return Fault(effect=Effect.NONE, why=error.message, retry_after=wait, error=error)
         case BackburnerError():
             return Fault(effect=Effect.ENDED, why=error.message, error=error)
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():

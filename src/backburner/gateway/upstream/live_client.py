@@ -146,8 +146,6 @@ class LiveClient:
             case ValidationError() | RuntimeError():
                 why = "answered in a form that is not valid."
                 return Fault(effect=Effect.UNKNOWN, why=why)
-            case BackburnerError() as failed:
-                return Fault(effect=Effect.ENDED, why=failed.message, error=failed)
             case other:
                 return fault_of_exception(other, connecting=False)
 

@@ -278,14 +278,10 @@ class UpstreamSession:
         return ToolResult(told, failed=True, outside=bool(fault.said))
 
     async def _sign_in_again(self) -> None:
-        try:
-            live = await self._connected()
-            await live.sign_in_again()
-        except FaultError as error:
-            self._raise(error.fault)
-        except MachineFailed as error:
-            self._remember(error)
-            raise
+        async def attempt(live: LiveClient) -> None:
+            await _limited(live, CALL_TIMEOUT, live.sign_in_again())
+
+        await self._retrying(attempt, repeatable=True)
 
     def _raise(self, fault: Fault) -> NoReturn:
         error = to_error(self._title, fault)
