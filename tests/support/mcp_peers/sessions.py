@@ -75,6 +75,7 @@ def servers(
     pauses: Pauses | None = None,
     start: StartProgram | None = None,
     connect_timeout: timedelta = timedelta(seconds=20),
+    idle_timeout: timedelta = timedelta(seconds=20),
     resolve: Resolve | None = None,
     private: bool = True,
 ) -> UpstreamServers:
@@ -85,6 +86,7 @@ def servers(
         start=start or PipedPrograms().start,
         policy=(pauses or Pauses()).policy(),
         connect_timeout=connect_timeout,
+        idle_timeout=idle_timeout,
     )
 
 
@@ -96,10 +98,13 @@ async def session(
     pauses: Pauses | None = None,
     start: StartProgram | None = None,
     connect_timeout: timedelta = timedelta(seconds=20),
+    idle_timeout: timedelta = timedelta(seconds=20),
 ) -> AsyncIterator[UpstreamSession]:
     """Open a session; in the end it has left no task, no process and no socket."""
     before = Left.now()
-    made = servers(pauses=pauses, start=start, connect_timeout=connect_timeout)
+    made = servers(
+        pauses=pauses, start=start, connect_timeout=connect_timeout, idle_timeout=idle_timeout
+    )
     url, program = (target, None) if isinstance(target, str) else ("", target)
     opened = made.open(ToolServer(title=TITLE, url=url, program=program), sign_in or NoSignIn())
     try:

@@ -88,6 +88,9 @@ def fault_of_exception(error: Exception, *, connecting: bool) -> Fault:
             return Fault(effect=Effect.ENDED, why=error.message, error=error)
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return Fault(effect=Effect.ENDED, why="was sent a request that is not valid HTTP.")
+        case httpx2.ReadTimeout():
+            effect = Effect.NONE if connecting else Effect.UNKNOWN
+            return Fault(effect=effect, why="sent nothing for too long.")
         case httpx2.HTTPError():
             sent = not (connecting or isinstance(error, _NOT_SENT))
             reason = str(error).rstrip(".") or type(error).__name__
