@@ -51,7 +51,7 @@ class ToolSession(Protocol):
     """A session with the server of one connection, in one run. It connects when it is used.
 
     Calls may be made at the same time. Once it has raised `SignedOut` or a permanent
-    `ConnectionFailed`, it raises that again without asking the server.
+    `ConnectionFailed`, it raises that again without asking the server, unless it was for scopes.
     """
 
     @property

@@ -251,7 +251,13 @@ ROWS = [
     Row(
         "scopes are missing",
         on_call(refused(403, WWW_Authenticate=SCOPES)),
-        *both(Raised(SignedOut, "wants further permissions")),
+        *both(Raised(SignedOut, "wants further permissions. It wants mail.send, mail.read.")),
+        tokens=Tokens(),
+    ),
+    Row(
+        "scopes are missing that the server does not name",
+        on_call(refused(403, WWW_Authenticate='Bearer error="insufficient_scope"')),
+        *both(Raised(SignedOut, "Peer wants further permissions. Sign in again.")),
         tokens=Tokens(),
     ),
     Row(

@@ -18,6 +18,7 @@ from support.mcp_peers.scripted import (
 )
 from support.mcp_peers.sessions import Pauses, Tokens, session
 
+from backburner.core.connections.scopes import UNNAMED
 from backburner.core.errors import ConnectionFailed, SignedOut, VaultLocked
 from backburner.gateway.upstream.session import SIGNED_IN_AGAIN
 from backburner.ports import ToolResult
@@ -69,8 +70,20 @@ async def test_a_token_that_ends_in_the_middle_is_renewed_and_the_call_is_made_o
         assert tokens.renewals == 1
 
 
-async def test_scopes_that_the_server_wants_are_kept_with_the_error() -> None:
-    challenge = 'Bearer error="insufficient_scope", scope="mail.read mail.send"'
+@pytest.mark.parametrize(
+    ("said", "scopes"),
+    [
+        ('scope="mail.read mail.send"', ("mail.read", "mail.send")),
+        ('error_description="Required scope: mail.send"', (UNNAMED,)),
+        (f'scope="mail.send \t{"x" * 300} \\ caf\xe9"', ("mail.send",)),
+        (f'scope="{"x" * 3000}"', (UNNAMED,)),
+    ],
+    ids=["named", "unnamed", "invalid", "too long"],
+)
+async def test_scopes_that_the_server_wants_are_kept_with_the_error(
+    said: str, scopes: tuple[str, ...]
+) -> None:
+    challenge = f'Bearer error="insufficient_scope", {said}'
 
     def script(asked: Asked) -> Reply | None:
         if asked.method != "tools/call":
@@ -84,7 +97,25 @@ async def test_scopes_that_the_server_wants_are_kept_with_the_error() -> None:
         with pytest.raises(SignedOut) as caught:
             await opened.call("send", {})
 
-    assert caught.value.scopes == ("mail.read", "mail.send")
+    assert caught.value.scopes == scopes
+
+
+async def test_a_call_that_lacks_scopes_says_nothing_about_others() -> None:
+    challenge = 'Bearer error="insufficient_scope", scope="mail.send"'
+
+    def script(asked: Asked) -> Reply | None:
+        if asked.method != "tools/call" or asked.count > 1:
+            return None
+        return reply(status=403, headers={"WWW-Authenticate": challenge})
+
+    async with (
+        scripted("modern", script) as peer,
+        session(peer.url, sign_in=Tokens()) as opened,
+    ):
+        with pytest.raises(SignedOut):
+            await opened.call("send", {})
+
+        assert await opened.call("send", {}) == ToolResult("sent")
 
 
 async def test_after_the_end_of_a_sign_in_the_server_is_not_asked_again() -> None:

@@ -290,6 +290,9 @@ class UpstreamSession:
 
     def _remember(self, error: Exception) -> None:
         """Raise this for further calls too: an agent may try again and again."""
+        if isinstance(error, SignedOut) and error.scopes:
+            # Other tools may need no more than the sign-in has.
+            return
         if isinstance(error, SignedOut) or (isinstance(error, MachineFailed) and error.permanent):
             self._ended = error, None
         elif isinstance(error, ConnectionFailed):

@@ -30,6 +30,8 @@ connections = Table(
     Column("last_used_at", Time),
     Column("last_error", Text, nullable=False),
     Column("last_error_at", Time),
+    Column("wanted_scopes", Text, nullable=False, server_default=""),
+    Column("refused_scopes", Text, nullable=False, server_default=""),
     UniqueConstraint("user_id", "name"),
 )
 
