@@ -42,6 +42,13 @@ class Authorization(Protocol):
     async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
         """Return other headers than those that the server has refused. Raises as `headers`."""
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        """Return headers that hold, because a result reads as if the server refused these.
+
+        Its words may be those of anybody. So they are the same headers, unless somebody else can
+        say more: a server that renews tokens. Raises as `headers`.
+        """
+
 
 #: Time limit of a call, where the caller gives none.
 CALL_TIMEOUT = timedelta(seconds=60)

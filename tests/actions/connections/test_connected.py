@@ -85,6 +85,46 @@ async def test_a_sign_in_that_was_revoked_in_the_middle_of_a_session_ends_it(
     assert peer.record()["calls"] == [["ann", "whoami"]]
 
 
+async def test_a_result_that_may_be_a_refusal_has_the_token_renewed_where_it_can_be(
+    connected: Deps, database: Database, peer: OAuthPeer
+) -> None:
+    peer.switch(access_seconds=3600)
+    mail = await sign_in_as(connected, peer, add_connection(database, peer))
+    access = sessions.authorize(connected, mail)
+    first = await access.headers()
+
+    second = await access.check(first)
+    # It has been looked into since.
+    assert await access.check(first) == second != first
+    assert peer.count("refreshed") == 1
+
+    peer.switch(refresh_tokens=False)
+    mail = await sign_in_as(connected, peer, mail)
+    access = sessions.authorize(connected, mail)
+    lasting = await access.headers()
+    assert await access.check(lasting) == lasting
+    assert load(database, mail).state is ConnectionState.READY
+
+
+async def test_a_result_that_may_be_a_refusal_ends_a_sign_in_that_was_withdrawn(
+    connected: Deps, database: Database, peer: OAuthPeer
+) -> None:
+    peer.switch(access_seconds=3600)
+    mail = await sign_in_as(connected, peer, add_connection(database, peer))
+    access = sessions.authorize(connected, mail)
+    headers = await access.headers()
+    peer.revoke("ann")
+
+    with pytest.raises(SignedOut, match=r"needs you to sign in again.*invalid_grant"):
+        await access.check(headers)
+    assert load(database, mail).state is ConnectionState.SIGNED_OUT
+
+
+@pytest.mark.parametrize("values", [{}, {"X-Key": "k"}])
+async def test_a_key_is_not_given_up_for_the_words_of_a_result(values: Mapping[str, str]) -> None:
+    assert await sessions.Headers("Mail", values).check(values) == values
+
+
 @requirement("A-mcp-failure")
 @pytest.mark.parametrize("repeatable", [False, True], ids=["single", "repeatable"])
 async def test_a_token_endpoint_that_fails_for_a_moment_is_asked_again_and_the_call_made_once(

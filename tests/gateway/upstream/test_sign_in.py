@@ -20,7 +20,7 @@ from support.mcp_peers.sessions import Pauses, Tokens, session
 
 from backburner.core.connections.scopes import UNNAMED
 from backburner.core.errors import ConnectionFailed, SignedOut, VaultLocked
-from backburner.gateway.upstream.session import SIGNED_IN_AGAIN
+from backburner.gateway.upstream.session import SIGN_IN_ENDED, SIGNED_IN_AGAIN
 from backburner.ports import ToolResult
 
 
@@ -146,6 +146,9 @@ class Failing:
         return {}
 
     async def renew(self, _refused: Mapping[str, str]) -> Mapping[str, str]:
+        raise self._problem
+
+    async def check(self, _doubted: Mapping[str, str]) -> Mapping[str, str]:
         raise self._problem
 
 
@@ -378,14 +381,136 @@ async def test_a_result_that_may_be_about_something_else_is_left_to_the_agent(
         assert tokens.renewals == 0
 
 
-async def test_a_result_that_did_not_fail_is_never_taken_for_a_refusal() -> None:
-    def script(asked: Asked) -> Reply | None:
-        return texts(asked, "401 Unauthorized") if asked.method == "tools/call" else None
+def reads(*answers: str) -> Script:
+    """Answer calls with results that are not marked as failed, the last one for ever."""
 
+    def script(asked: Asked) -> Reply | None:
+        said = answers[min(asked.count, len(answers)) - 1]
+        return texts(asked, said) if asked.method == "tools/call" else None
+
+    return script
+
+
+UNMARKED = [
+    *HIDDEN,
+    '{"error":"invalid_token"}',
+    '{"error": {"code": 401, "message": "Unauthorized"}}',
+    '{"error": "invalid_token", "error_description": "The access token has expired"}',
+    "Authentication required",
+    "Error: 401 Unauthorized: authentication required.",
+    "Not authenticated",
+]
+
+
+@pytest.mark.parametrize("said", UNMARKED)
+async def test_an_ordinary_result_that_is_nothing_but_a_refusal_has_the_sign_in_renewed(
+    said: str,
+) -> None:
     tokens = Tokens()
-    async with scripted("modern", script) as peer, session(peer.url, sign_in=tokens) as opened:
-        assert await opened.call("send", {}) == ToolResult("401 Unauthorized")
-        assert tokens.renewals == 0
+    async with (
+        scripted("modern", reads(said, "Two mails.")) as peer,
+        session(peer.url, sign_in=tokens) as opened,
+    ):
+        assert await opened.call("send", {}, repeatable=True) == ToolResult("Two mails.")
+        assert (tokens.renewals, len(peer.calls())) == (1, 2)
+
+
+async def test_a_mail_that_reads_like_a_refusal_signs_nobody_out() -> None:
+    tokens = Tokens()
+    async with (
+        scripted("modern", reads("401 Unauthorized")) as peer,
+        session(peer.url, sign_in=tokens) as opened,
+    ):
+        for _ in range(3):
+            read = await opened.call("send", {}, repeatable=True)
+            assert read == ToolResult("401 Unauthorized")
+
+        # It was looked into once.
+        assert (tokens.renewals, len(peer.calls())) == (1, 4)
+
+
+async def test_the_server_of_the_sign_in_decides_what_a_result_leaves_open() -> None:
+    async with (
+        scripted("modern", reads("401 Unauthorized")) as peer,
+        session(peer.url, sign_in=Tokens(last=1)) as opened,
+    ):
+        with pytest.raises(SignedOut, match="has withdrawn the sign-in"):
+            await opened.call("send", {}, repeatable=True)
+
+
+async def test_a_single_call_whose_result_may_be_a_refusal_was_made() -> None:
+    async with (
+        scripted("modern", reads("401 Unauthorized", "sent")) as peer,
+        session(peer.url, sign_in=Tokens()) as opened,
+    ):
+        renewed = await opened.call("send", {})
+        assert renewed == ToolResult(f"401 Unauthorized\n{SIGNED_IN_AGAIN}")
+        assert await opened.call("send", {}) == ToolResult("sent")
+
+    async with (
+        scripted("modern", reads("401 Unauthorized", "sent")) as peer,
+        session(peer.url, sign_in=Tokens(last=1)) as opened,
+    ):
+        ended = await opened.call("send", {})
+        assert ended == ToolResult(f"401 Unauthorized\n{SIGN_IN_ENDED}")
+        with pytest.raises(SignedOut):
+            await opened.call("send", {})
+        assert len(peer.calls()) == 1
+
+
+class Undecided(Tokens):
+    """Cannot find out whether the sign-in holds."""
+
+    def __init__(self, problem: Exception | None) -> None:
+        super().__init__()
+        self._problem = problem
+
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        if self._problem is not None:
+            raise self._problem
+        return doubted
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [None, ConnectionFailed("No tokens now."), VaultLocked("The master key is missing.")],
+    ids=["a key", "in trouble", "vault"],
+)
+async def test_a_result_stands_if_nobody_knows_whether_the_sign_in_holds(
+    problem: Exception | None,
+) -> None:
+    async with (
+        scripted("modern", reads("401 Unauthorized")) as peer,
+        session(peer.url, sign_in=Undecided(problem)) as opened,
+    ):
+        for _ in range(2):
+            read = await opened.call("send", {}, repeatable=True)
+            assert read == ToolResult("401 Unauthorized")
+        assert len(peer.calls()) == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "401",
+        '{"status": 401}',
+        "Your boss writes: 401 Unauthorized",
+        "Subject: Token expired\n\nDear Ann, your access token has expired. Sign in here.",
+        "401 Unauthorized (https://news.example)",
+        "Authentication required for the east wing from Monday",
+        '{"error": "invalid_token", "mails": 2}',
+        "Unauthorized! " * 30,
+        "",
+    ],
+)
+async def test_an_ordinary_result_that_says_more_is_left_alone(said: str) -> None:
+    tokens = Tokens()
+    async with (
+        scripted("modern", reads(said)) as peer,
+        session(peer.url, sign_in=tokens) as opened,
+    ):
+        assert await opened.call("send", {}, repeatable=True) == ToolResult(said)
+        assert (tokens.renewals, len(peer.calls())) == (0, 1)
 
 
 async def test_without_a_sign_in_nothing_is_renewed() -> None:

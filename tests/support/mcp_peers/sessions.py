@@ -32,6 +32,9 @@ class NoSignIn:
     async def renew(self, _refused: Mapping[str, str]) -> Mapping[str, str]:
         raise SignedOut(f"{TITLE} wants a sign-in.")
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
+
 
 @dataclass
 class Tokens:
@@ -52,6 +55,9 @@ class Tokens:
                 raise SignedOut(f"{TITLE} has withdrawn the sign-in.", hint="Sign in again.")
             self.number += 1
         return await self.headers()
+
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return await self.renew(doubted)
 
 
 @dataclass

@@ -73,6 +73,9 @@ class Headers:
             raise SignedOut(f"{self.title} wants a sign-in.")
         raise refused_headers(self.title)
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
+
 
 @dataclass(frozen=True, slots=True)
 class StoredHeaders:
@@ -93,6 +96,9 @@ class StoredHeaders:
         if found == refused:
             raise refused_headers(self.connection.title)
         return found
+
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
 
     def _load(self, tx: Tx) -> Mapping[str, str] | None:
         user = self.connection.user_id

@@ -87,6 +87,13 @@ class LiveClient:
         if self._guard is not None:
             await self._guard.renew()
 
+    async def check_sign_in(self) -> bool:
+        """Find out whether the sign-in holds; return whether it was renewed.
+
+        Raises as `Authorization.check`.
+        """
+        return self._guard is not None and await self._guard.check()
+
     async def start(self, within: timedelta) -> None:
         """Connect. Raises `FaultError`; whatever was asked for has not been done."""
         self._owner = asyncio.create_task(self._own(within))
