@@ -153,6 +153,49 @@ def test_work_outlives_the_tokens_and_the_sign_in_of_its_connection(
     assert calls.count(("list_mails", "done")) == 4
 
 
+def read_mail_if_allowed(heard: ModelRequest) -> Reply:
+    """Be an agent that lists the mails, or says why it may not."""
+    if "does not have the permissions" in newest(heard):
+        return [GiveOutcome({"complete": True, "message": "I may not read the mail."})]
+    return read_mail(heard)
+
+
+@requirement("A-auth-expired")
+@pytest.mark.parametrize("given", [["mail.read", "mail.send"], ["mail.read"]], ids=["all", "less"])
+def test_a_permission_that_is_missing_is_asked_for_once(
+    workers: RealWorkers,
+    model: ModelApi,
+    outside: Outside,
+    peer: OAuthPeer,
+    tmp_path: Path,
+    given: list[str],
+) -> None:
+    model.otherwise = read_mail_if_allowed
+    keys = tmp_path / "master_keys"
+    owner = Owner(outside, peer, keys)
+    peer.ask_for("mail.read")
+    owner.sign_in()
+    owner.trust()
+    peer.switch(wanted_scope="mail.send", given_scopes=given)
+    workers.start(master_key_file=str(keys), private_networks=["127.0.0.1/32"])
+
+    first, second = owner.task(), owner.task()
+    outside.wait_for(lambda: outside.load(first).questions or outside.load(second).questions)
+    asked = outside.rows("SELECT text FROM notices WHERE kind = 'question'")
+    assert len(asked) == 1
+    assert "127.0.0.1 wants further permissions (mail.send)." in asked[0][0]
+    owner.sign_in()
+    for task in (first, second):
+        wait_until_completed(outside, task)
+
+    # The sign-in asked for both scopes, and nobody was asked again.
+    assert peer.record()["registrations"][-1]["scope"] == "mail.read mail.send"
+    assert len(outside.rows("SELECT text FROM notices WHERE kind = 'question'")) == 1
+    after = owner.load()
+    assert (after.state, list(after.scopes)) == (ConnectionState.READY, given)
+    assert len(peer.record()["calls"]) == (2 if "mail.send" in given else 0)
+
+
 def send_mail(heard: ModelRequest) -> Reply:
     """Be an agent that sends a mail, and makes sure that it was sent."""
     if "The owner says that this call was made" in newest(heard):

@@ -8,6 +8,7 @@ from backburner.cli.client import Server
 from backburner.cli.findings import Finding, Level
 from backburner.cli.output import local_time, printable
 from backburner.cli.server_options import read_client_file
+from backburner.core.connections.scopes import name_scopes
 from backburner.core.errors import BackburnerError
 from backburner.settings import Settings
 
@@ -40,7 +41,9 @@ def _check(connection: Any) -> Finding | None:
         return Finding(_CHECK, f"{name}: you have not signed in yet.", Level.NOTE, hint)
     if connection["state"] == "signed_out":
         hint = f"Run `backburner connect {name}`."
-        return Finding(_CHECK, f"{name} needs you to sign in again.", Level.PROBLEM, hint)
+        scopes = name_scopes(connection["wanted_scopes"])
+        why = f"wants further permissions: {scopes}" if scopes else "needs you to sign in again"
+        return Finding(_CHECK, f"{name} {why}.", Level.PROBLEM, hint)
     if connection["last_error"]:
         when = local_time(connection["last_error_at"])
         message = printable(f"{name} failed at {when}: {connection['last_error']}")

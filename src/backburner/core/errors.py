@@ -155,7 +155,7 @@ class SignedOut(ConnectionFailed):
 
     def __init__(self, message: str = "", *, hint: str = "", scopes: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint, permanent=True)
-        #: Scopes that the server wants besides those of the last sign-in.
+        #: Scopes that the server wants; empty: it refuses the sign-in itself.
         self.scopes = scopes
 
 

@@ -47,12 +47,19 @@ class Authorization(Protocol):
     async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
         """Return other headers than those that the server has refused. Raises as `headers`."""
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        """Return headers that hold, because a result reads as if the server refused these.
+
+        Its words may be those of anybody. So they are the same headers, unless somebody else can
+        say more: a server that renews tokens. Raises as `headers`.
+        """
+
 
 class ToolSession(Protocol):
     """A session with the server of one connection, in one run. It connects when it is used.
 
     Calls may be made at the same time. Once it has raised `SignedOut` or a permanent
-    `ConnectionFailed`, it raises that again without asking the server.
+    `ConnectionFailed`, it raises that again without asking the server, unless it was for scopes.
     """
 
     @property

@@ -80,8 +80,8 @@ class Toolbox:
                 deps, connection, listed, conversation_id=turn.conversation_id
             )
 
-        async def record_signed_out(connection: Connection, error: SignedOut) -> None:
-            await sessions.note_use(deps, connection, error)
+        async def record_signed_out(connection: Connection, error: SignedOut) -> bool:
+            return await sessions.note_use(deps, connection, error)
 
         opened = RunSessions(self.open_session, record_listing, record_signed_out)
         read_on = result_offers(deps, turn)

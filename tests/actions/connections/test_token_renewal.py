@@ -22,7 +22,7 @@ from support.stage.connections import (
 )
 from support.stage.make import USER
 
-from backburner.actions.connections import sign_in, token_renewal
+from backburner.actions.connections import sessions, sign_in, token_renewal
 from backburner.actions.connections.oauth_access import OAuthAccess
 from backburner.actions.deps import Deps
 from backburner.core.connections.connection import AuthKind, Connection, ConnectionState
@@ -407,6 +407,21 @@ async def test_a_renewal_that_comes_late_signs_in_again_what_another_has_found_s
     assert load(database, mail).state is ConnectionState.READY
     assert await is_let_in(peer, headers)
     assert (peer.count("refreshed"), peer.count("refused")) == (1, 1)
+
+
+async def test_a_renewal_under_way_does_not_let_work_go_on_that_waits_for_scopes(
+    deps: Deps, database: Database, clock: SetClock, peer: OAuthPeer, mail: Connection
+) -> None:
+    clock.advance(EXPIRED)
+    peer.switch(token_seconds=0.2)
+    renewing = asyncio.create_task(access(deps, mail).headers())
+    await asyncio.to_thread(peer.wait_for_token_requests, 2)
+    await sessions.note_use(deps, mail, SignedOut("No.", scopes=("mail.admin",)))
+    await renewing
+
+    after = load(database, mail)
+    assert (after.state, after.wanted_scopes) == (ConnectionState.SIGNED_OUT, ("mail.admin",))
+    assert peer.count("refreshed") == 1
 
 
 async def test_a_connection_that_was_removed_or_given_a_key_is_not_renewed(

@@ -10,6 +10,7 @@ from support.stage.make import NOON, RUN, USER
 from backburner.core import transitions
 from backburner.core.connections import sign_in
 from backburner.core.connections.connection import Connection
+from backburner.core.connections.scopes import UNNAMED
 from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.ids import ConnectionId
 from backburner.core.question import CONSENT, Purpose, Question
@@ -43,6 +44,22 @@ def test_the_question_names_the_connection_and_its_server() -> None:
     assert not sign_in.is_about(question, replace(MAIL, id=ConnectionId("x_other")))
     assert not sign_in.is_about(make.question(binds_to=question.binds_to), MAIL)
     assert sign_in.server_of(replace(MAIL, url="", program="git")) == "the program git"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (("send", "delete"), "wants further permissions (send, delete). Work that needs it waits"),
+        ((UNNAMED,), "wants further permissions. Work that needs it waits"),
+    ],
+)
+def test_the_question_says_which_permissions_are_missing(
+    wanted: tuple[str, ...], said: str
+) -> None:
+    lacking = replace(MAIL, wanted_scopes=wanted)
+    question = sign_in.reconnect_question(lacking, run_id=RUN, kind=RunKind.REPLY, now=NINE)
+
+    assert question.prompt.startswith(f"Reconnect Mail: mcp.mail.example {said}")
 
 
 @pytest.mark.parametrize("kind", list(RunKind))

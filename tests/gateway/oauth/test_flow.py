@@ -169,8 +169,7 @@ async def test_our_document_says_who_we_are_where_a_server_reads_it(peer: OAuthP
 async def test_scopes_of_the_challenge_count_before_those_of_the_metadata(
     oauth: CheckedOAuth, peer: OAuthPeer
 ) -> None:
-    metadata = f"{peer.server.removesuffix('/mcp')}/.well-known/oauth-protected-resource/mcp"
-    peer.switch(challenge=f'Bearer resource_metadata="{metadata}", scope="mail.read"')
+    peer.ask_for("mail.read")
 
     begun = await oauth.begin(peer.server, redirect_uri=HERE)
     more = await oauth.begin(peer.server, redirect_uri=HERE, scopes=["mail.send", "mail.read"])

@@ -4,14 +4,17 @@ Each row is a server that does one thing wrong. `single` is what becomes of a ca
 made twice, `repeatable` of one that may be, each with how often it was made.
 """
 
+import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.mcp_peers.scripted import (
     ERAS,
+    SEND,
     Asked,
     Era,
     Reply,
@@ -19,10 +22,11 @@ from support.mcp_peers.scripted import (
     error,
     events,
     reply,
+    result,
     scripted,
     texts,
 )
-from support.mcp_peers.sessions import Pauses, Tokens, session
+from support.mcp_peers.sessions import SOON, Pauses, Tokens, session
 
 from backburner.core.errors import CallInDoubt, ConnectionFailed, SignedOut
 from backburner.gateway.upstream.faults import FAULT_CODE
@@ -61,6 +65,8 @@ class Row:
     repeatable: Outcome
     tokens: Tokens | None = None
     within: timedelta = timedelta(seconds=20)
+    idle: timedelta = timedelta(seconds=20)
+    tools: Sequence[object] = (SEND,)
 
 
 def on_call(misbehave: Callable[[Asked], Reply], *, times: int = 100) -> Script:
@@ -88,6 +94,15 @@ def doubt(said: str) -> Raised:
     return Raised(CallInDoubt, said, made=1)
 
 
+#: Says what its results look like.
+COUNTING = {
+    **SEND,
+    "outputSchema": {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}},
+        "required": ["id"],
+    },
+}
 SENT = Done("sent")
 TWICE = Done("sent", made=2)
 SCOPES = 'Bearer error="insufficient_scope", scope="mail.send mail.read"'
@@ -131,6 +146,29 @@ ROWS = [
         doubt("did not answer within"),
         Raised(ConnectionFailed, "did not answer within", made=4),
         within=SHORT,
+    ),
+    Row(
+        "the server sends nothing for too long",
+        on_call(lambda _: Reply(hangs=True, made=True), times=1),
+        doubt("sent nothing for too long"),
+        TWICE,
+        idle=LONGER,
+    ),
+    Row(
+        "the answer stops in the middle",
+        on_call(
+            lambda asked: _made(replace(reply(whole(asked)[:30], length=99), hangs=True)), times=1
+        ),
+        doubt("sent nothing for too long"),
+        TWICE,
+        idle=LONGER,
+    ),
+    Row(
+        "the answer stops between events",
+        on_call(lambda _: _made(replace(events(cut=True), hangs=True)), times=1),
+        doubt("broke off its answer"),
+        TWICE,
+        idle=LONGER,
     ),
     Row(
         "the server dies while it works",
@@ -213,7 +251,13 @@ ROWS = [
     Row(
         "scopes are missing",
         on_call(refused(403, WWW_Authenticate=SCOPES)),
-        *both(Raised(SignedOut, "wants further permissions")),
+        *both(Raised(SignedOut, "wants further permissions. It wants mail.send, mail.read.")),
+        tokens=Tokens(),
+    ),
+    Row(
+        "scopes are missing that the server does not name",
+        on_call(refused(403, WWW_Authenticate='Bearer error="insufficient_scope"')),
+        *both(Raised(SignedOut, "Peer wants further permissions. Sign in again.")),
         tokens=Tokens(),
     ),
     Row(
@@ -291,11 +335,28 @@ ROWS = [
         doubt("answered with something that is not MCP (202"),
         TWICE,
     ),
+    Row(
+        "the answer breaks the output schema of its tool",
+        on_call(lambda asked: _structured(asked, {"id": "seven"})),
+        *both(Done("sent")),
+        tools=[COUNTING],
+    ),
+    Row(
+        "the answer leaves out what the output schema of its tool wants",
+        on_call(lambda asked: texts(asked, "sent")),
+        *both(Done("sent")),
+        tools=[COUNTING],
+    ),
 ]
 
 
 def _made(given: Reply) -> Reply:
-    return Reply(given.head, given.body, breaks_off=given.breaks_off, made=True)
+    return replace(given, made=True)
+
+
+def _structured(asked: Asked, data: Mapping[str, Any]) -> Reply:
+    content = [{"type": "text", "text": "sent"}]
+    return result(asked, {"content": content, "structuredContent": data, "resultType": "complete"})
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -305,8 +366,8 @@ async def test_a_failed_call_means(row: Row, era: Era, *, repeatable: bool) -> N
     expected = row.repeatable if repeatable else row.single
     tokens = Tokens(last=row.tokens.last) if row.tokens else None
     async with (
-        scripted(era, row.script) as peer,
-        session(peer.url, sign_in=tokens) as opened,
+        scripted(era, row.script, tools=row.tools) as peer,
+        session(peer.url, sign_in=tokens, idle_timeout=row.idle) as opened,
     ):
         await opened.list_tools()
         if isinstance(expected, Raised):
@@ -319,6 +380,19 @@ async def test_a_failed_call_means(row: Row, era: Era, *, repeatable: bool) -> N
             assert isinstance(result, ToolResult)
             assert (result.text, result.failed) == (expected.text, expected.failed)
         assert peer.made == expected.made
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_is_told_that_a_call_is_given_up_after_our_time_limit(era: Era) -> None:
+    hanging = on_call(lambda _: Reply(hangs=True, made=True), times=1)
+    async with scripted(era, hanging) as peer, session(peer.url) as opened:
+        await opened.list_tools()
+        with pytest.raises(CallInDoubt):
+            await opened.call("send", {}, within=SHORT)
+
+        async with asyncio.timeout(SOON):
+            assert await peer.given_up.get() == peer.calls()[0].id
+        assert await opened.call("send", {}) == ToolResult("sent")
 
 
 @dataclass(frozen=True)

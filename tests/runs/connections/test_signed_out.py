@@ -15,6 +15,7 @@ from backburner.actions import conversations
 from backburner.actions.waits import reconnection
 from backburner.core.connections import sign_in as sign_in_question
 from backburner.core.connections.connection import Connection, ConnectionState, Ticks
+from backburner.core.connections.scopes import settle_scopes
 from backburner.core.conversation import PauseReason, Status
 from backburner.core.errors import Conflict, SignedOut
 from backburner.core.question import RECONNECT, Purpose
@@ -141,6 +142,41 @@ async def test_one_question_and_one_notice_are_for_all_work_that_waits(
         (run,) = connected.history(task)
         assert run.status is RunStatus.SUCCESS
         assert connected.load(task).questions == ()
+
+
+@requirement("A-auth-expired")
+async def test_a_call_that_lacks_a_permission_which_was_asked_for_is_refused_like_any_other(
+    connected: Stage, servers: FakeServers, mail: Connection
+) -> None:
+    def refuse_search(name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        if name == "search":
+            raise SignedOut("Mail wants further permissions.", scopes=("mail.search",))
+        return say_done(name, arguments)
+
+    servers["mail"].handler = refuse_search
+    _allow(connected, mail, "mark")
+    connected.engine.then(SEARCH)
+    task = await connected.task(connections=("mail",))
+    await connected.work()
+    assert "wants further permissions (mail.search)" in connected.question(task).prompt
+
+    def settle(tx: Any) -> None:
+        found = tx.connections.lock(USER, mail.id)
+        asked = settle_scopes(found, asked=found.wanted_scopes, given=())
+        tx.connections.save(replace(asked, state=ConnectionState.READY, sign_in_revision=1))
+
+    connected.database.run(settle)
+    connected.engine.then(SEARCH, Call("mark", {"words": "1"}), DONE)
+    connected.database.run(lambda tx: reconnection.reconnected(tx, USER, mail.id))
+    await connected.work()
+
+    (run,) = connected.history(task)
+    assert (run.status, connected.load(task).questions) == (RunStatus.SUCCESS, ())
+    assert [name for name, _ in servers["mail"].calls] == ["search", "search", "mark"]
+    assert len(connected.notices()) == 2
+    # The agent was told, in words that are marked as those of the server.
+    assert connected.load(task).outside_read
+    assert state_of(connected, mail) is ConnectionState.READY
 
 
 async def test_the_owner_cannot_answer_that_it_is_reconnected_before_it_is(

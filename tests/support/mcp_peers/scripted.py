@@ -99,6 +99,8 @@ class ScriptedPeer:
     asked: list[Asked] = field(default_factory=list)
     #: How many calls were made, whatever became of the answer.
     made: int = 0
+    #: The ids of requests that the client has given up, as its era says so.
+    given_up: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
     port: int = 0
     connections: int = 0
     _server: asyncio.Server | None = None
@@ -161,7 +163,12 @@ class ScriptedPeer:
         self.asked.append(asked)
         given = self.script(asked) or self._behave(asked)
         self.made += given.made
-        return await _send(given, reader, writer)
+        if method == "notifications/cancelled":
+            self.given_up.put_nowait(asked.params["requestId"])
+        goes_on = await _send(given, reader, writer)
+        if given.hangs and self.era == "modern":
+            self.given_up.put_nowait(asked.id)
+        return goes_on
 
     def _behave(self, asked: Asked) -> Reply:
         match asked.method:

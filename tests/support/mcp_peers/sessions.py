@@ -32,6 +32,9 @@ class NoSignIn:
     async def renew(self, _refused: Mapping[str, str]) -> Mapping[str, str]:
         raise SignedOut(f"{TITLE} wants a sign-in.")
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
+
 
 @dataclass
 class Tokens:
@@ -52,6 +55,9 @@ class Tokens:
                 raise SignedOut(f"{TITLE} has withdrawn the sign-in.", hint="Sign in again.")
             self.number += 1
         return await self.headers()
+
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return await self.renew(doubted)
 
 
 @dataclass
@@ -75,6 +81,7 @@ def servers(
     pauses: Pauses | None = None,
     start: StartProgram | None = None,
     connect_timeout: timedelta = timedelta(seconds=20),
+    idle_timeout: timedelta = timedelta(seconds=20),
     resolve: Resolve | None = None,
     private: bool = True,
 ) -> UpstreamServers:
@@ -85,6 +92,7 @@ def servers(
         start=start or PipedPrograms().start,
         policy=(pauses or Pauses()).policy(),
         connect_timeout=connect_timeout,
+        idle_timeout=idle_timeout,
     )
 
 
@@ -96,10 +104,13 @@ async def session(
     pauses: Pauses | None = None,
     start: StartProgram | None = None,
     connect_timeout: timedelta = timedelta(seconds=20),
+    idle_timeout: timedelta = timedelta(seconds=20),
 ) -> AsyncIterator[UpstreamSession]:
     """Open a session; in the end it has left no task, no process and no socket."""
     before = Left.now()
-    made = servers(pauses=pauses, start=start, connect_timeout=connect_timeout)
+    made = servers(
+        pauses=pauses, start=start, connect_timeout=connect_timeout, idle_timeout=idle_timeout
+    )
     url, program = (target, None) if isinstance(target, str) else ("", target)
     opened = made.open(ToolServer(title=TITLE, url=url, program=program), sign_in or NoSignIn())
     try:

@@ -14,6 +14,7 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, Re
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -189,8 +190,9 @@ class Misbehaving:
         switches = self._peer.switches
         body = await Request(scope, receive).body()
         is_call = b'"tools/call"' in body
-        if is_call and switches.wanted_scope:
-            said = f'Bearer error="insufficient_scope", scope="{switches.wanted_scope}"'
+        wanted, token = switches.wanted_scope, Headers(scope=scope).get("authorization", "")
+        if is_call and wanted and not await self._peer.provider.may(token, wanted):
+            said = f'Bearer error="insufficient_scope", scope="{wanted}"'
             refused = Response(status_code=403, headers={"www-authenticate": said})
             return await refused(scope, receive, send)
         again = _once(body, then=receive)

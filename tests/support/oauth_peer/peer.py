@@ -26,6 +26,13 @@ class OAuthPeer:
         """Set some of `Switches`."""
         self._control({"switches": switches})
 
+    def ask_for(self, *scopes: str) -> None:
+        """Say in the refusal of a request which scopes a sign-in should have."""
+        origin = self.server.removesuffix("/mcp")
+        metadata = f"{origin}/.well-known/oauth-protected-resource/mcp"
+        said = f'Bearer resource_metadata="{metadata}", scope="{" ".join(scopes)}"'
+        self.switch(challenge=said)
+
     def revoke(self, *who: str) -> None:
         """End all tokens of users."""
         self._control({"revoke": who})
@@ -56,8 +63,11 @@ class OAuthPeer:
         """Give consent in a browser, and return the address that it is sent to."""
         asked = self._client.get(authorization_url)
         assert asked.status_code == 302, asked.text
-        ticket = httpx2.URL(asked.headers["location"]).params.get("ticket")
-        assert ticket, asked.headers["location"]
+        address = str(asked.headers["location"])
+        ticket = httpx2.URL(address).params.get("ticket")
+        if ticket is None:
+            # It has refused by itself, and asks nobody.
+            return address
         form = {"ticket": ticket, "who": who, "allowed": "yes" if allowed else ""}
         decided = self._client.post(f"{self.issuer}/consent", data=form)
         assert decided.status_code == 302, decided.text

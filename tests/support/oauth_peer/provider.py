@@ -73,9 +73,10 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         if not allowed:
             answer |= {"error": "access_denied", "error_description": canary("words-of-others")}
             return construct_redirect_uri(str(params.redirect_uri), **answer)
+        given = self._switches.given_scopes
         code = AuthorizationCode(
             code=self._new("code"),
-            scopes=params.scopes or list(SCOPES),
+            scopes=[one for one in params.scopes or SCOPES if given is None or one in given],
             expires_at=time.time() + 60,
             client_id=asked.client_id,
             code_challenge=params.code_challenge,
@@ -142,6 +143,11 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     async def load_access_token(self, token: str) -> AccessToken | None:
         found = self._access.get(token)
         return found if found and time.time() < self._ends[token] else None
+
+    async def may(self, authorization: str, scope: str) -> bool:
+        """Say whether the token of a header has a scope."""
+        found = await self.load_access_token(authorization.removeprefix("Bearer "))
+        return found is not None and scope in found.scopes
 
     async def verify_token(self, token: str) -> AccessToken | None:
         return await self.load_access_token(token)

@@ -44,6 +44,8 @@ class Switches:
     token_seconds: float = 0
     #: The scope that calls of tools want besides `mail.read`.
     wanted_scope: str = ""
+    #: Users give no scopes but these; null: all that they are asked for.
+    given_scopes: list[str] | None = None
     #: So many of the next calls of tools are made, and then answered with 502.
     lost_calls: int = 0
     #: So many of the next calls of tools are made, and then never answered.

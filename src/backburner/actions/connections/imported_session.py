@@ -83,6 +83,9 @@ class _NoHeaders:
     async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
         return refused
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
+
 
 async def _load(deps: Deps, connection: Connection) -> StdioProgram:
     user = connection.user_id

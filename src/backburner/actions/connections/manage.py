@@ -27,6 +27,7 @@ from backburner.core.connections.connection import (
     ConnectionState,
     ConnectionTool,
 )
+from backburner.core.connections.scopes import settle_scopes
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound, SignedOut
 from backburner.core.ids import CallId, ConnectionId, UserId, new_connection_id
@@ -181,12 +182,12 @@ async def set_headers(
         before = tx.connections.lock(caller.user, connection_id)
         tx.secrets.remove(caller.user, sessions.secret_prefix(connection_id))
         _store_headers(tx, deps, before, headers)
+        settled = settle_scopes(before, asked=before.wanted_scopes, given=())
         after = replace(
-            _with_auth(before, AuthKind.HEADER),
+            _with_auth(settled, AuthKind.HEADER),
             state=ConnectionState.READY,
             headers=tuple(sorted(headers)),
             sign_in_revision=before.sign_in_revision + 1,
-            scopes=(),
             expires_at=None,
             last_error="",
             last_error_at=None,

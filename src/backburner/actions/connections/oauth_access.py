@@ -51,6 +51,11 @@ class OAuthAccess:
             return await self.headers()
         return _to_headers(await renew(self.deps, self.connection, tokens, lease=self.lease))
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        tokens, _ = await self._load()
+        # Without a refresh token, nobody but the owner could say more.
+        return await self.renew(doubted) if tokens.refresh else doubted
+
     async def _load(self) -> tuple[TokenSet, datetime]:
         """Load the tokens as they are now, and the time."""
 

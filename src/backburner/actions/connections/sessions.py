@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from backburner.actions.connections.imported_session import ImportedSession
 from backburner.actions.connections.oauth_access import OAuthAccess
 from backburner.actions.deps import Deps
-from backburner.core.connections.connection import AuthKind, Connection, ConnectionState
+from backburner.core.connections import scopes
+from backburner.core.connections.connection import AuthKind, Connection
 from backburner.core.connections.own_program import IMPORTED
 from backburner.core.errors import ConnectionFailed, NotFound, SignedOut
 from backburner.core.ids import ConnectionId
@@ -72,6 +73,9 @@ class Headers:
             raise SignedOut(f"{self.title} wants a sign-in.")
         raise refused_headers(self.title)
 
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
+
 
 @dataclass(frozen=True, slots=True)
 class StoredHeaders:
@@ -92,6 +96,9 @@ class StoredHeaders:
         if found == refused:
             raise refused_headers(self.connection.title)
         return found
+
+    async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
+        return doubted
 
     def _load(self, tx: Tx) -> Mapping[str, str] | None:
         user = self.connection.user_id
@@ -119,27 +126,33 @@ def headers_secret(connection_id: ConnectionId) -> str:
 
 async def note_use(
     deps: Deps, connection: Connection, error: ConnectionFailed | None = None
-) -> None:
-    """Record that a connection was used, and what went wrong."""
+) -> bool:
+    """Record that a connection was used, and what went wrong.
 
-    def work(tx: Tx) -> None:
+    Returns False if it lacks scopes that another sign-in would not bring.
+    """
+
+    def work(tx: Tx) -> bool:
         try:
             found = tx.connections.lock(connection.user_id, connection.id)
         except NotFound:
-            return
+            return True
         is_known = found.last_used_at is not None and tx.now - found.last_used_at < USE_INTERVAL
         if error is None and is_known and not found.last_error:
-            return
+            return True
         text = "" if error is None else describe_error(error)
+        after: Connection | None = found
         # Unless its owner has signed in since.
-        is_current = found.sign_in_revision == connection.sign_in_revision
-        if isinstance(error, SignedOut) and is_current and found.state is ConnectionState.READY:
-            tx.connections.save(replace(found, state=ConnectionState.SIGNED_OUT))
+        if isinstance(error, SignedOut) and found.sign_in_revision == connection.sign_in_revision:
+            after = scopes.sign_out(found, error.scopes)
+        if after is not None and after != found:
+            tx.connections.save(after)
         tx.connections.note_use(found.user_id, found.id, at=tx.now, error=text)
         if text != found.last_error:
             tx.changed(found.user_id, None, EventKind.USER)
+        return after is not None
 
-    await deps.store.transact(work)
+    return await deps.store.transact(work)
 
 
 def describe_error(error: ConnectionFailed) -> str:

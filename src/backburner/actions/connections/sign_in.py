@@ -23,6 +23,7 @@ from backburner.actions.waits import reconnection
 from backburner.core.accounts import Act, Caller, CredentialKind, secret_digest
 from backburner.core.connections.connection import AuthKind, Connection, ConnectionState
 from backburner.core.connections.oauth_client import OAuthClient
+from backburner.core.connections.scopes import name_scopes, scopes_to_ask_for, settle_scopes
 from backburner.core.errors import (
     BadRequest,
     Conflict,
@@ -56,6 +57,7 @@ _ERRORS = {
     "temporarily_unavailable": "The authorization server is busy.",
     "unauthorized_client": "The authorization server does not accept Backburner.",
 }
+_ABOUT_SCOPES = frozenset({"access_denied", "invalid_scope"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ async def begin(
 
     `origin` is where the browser of the user reaches us. `issuer` is the authorization server that
     the user expects, which a client that they give is for. `scopes` are wanted besides those of the
-    last sign-in.
+    last sign-in, and besides those that the server has refused calls for since.
     """
     consent.check_scope(caller)
     connection, earlier = await deps.store.read(
@@ -106,14 +108,13 @@ async def begin(
     )
     if not connection.url:
         raise Conflict(f"{connection.title} is a program, which needs no sign-in.")
-    more = tuple(scopes)
     request = await deps.oauth.begin(
         connection.url,
         redirect_uri=f"{origin}{CALLBACK_PATH}",
         client=client,
         issuer=issuer,
         earlier=earlier,
-        scopes=(*connection.scopes, *more) if more else (),
+        scopes=scopes_to_ask_for(connection, tuple(scopes)),
     )
     is_browser = caller.kind is CredentialKind.SESSION
     secret = "" if is_browser else secrets.token_urlsafe(32)
@@ -297,12 +298,15 @@ def _take(tx: Tx, deps: Deps, connection: Connection, final: FinalAddress) -> _T
 
 
 async def _complete(deps: Deps, caller: Caller, taken: _Taken) -> Connection:
-    _check_final(taken)
+    _check_issuer(taken)
+    if taken.final.error:
+        given_up = await deps.store.transact(lambda tx: _give_up_scopes(tx, taken))
+        raise _refused(taken, given_up)
     tokens = await deps.oauth.exchange(taken.pending, taken.final.code)
     return await deps.store.transact(lambda tx: _store(tx, deps, caller, taken, tokens))
 
 
-def _check_final(taken: _Taken) -> None:
+def _check_issuer(taken: _Taken) -> None:
     final, title = taken.final, taken.connection.title
     # RFC 9207: the code is sent to the server that we asked, so it has to come from that one.
     is_missing = final.issuer is None and taken.pending.names_issuer
@@ -313,9 +317,24 @@ def _check_final(taken: _Taken) -> None:
             hint="Start it again. If this happens again, do not trust that server.",
             permanent=True,
         )
-    if final.error:
-        why = _ERRORS.get(final.error, "The authorization server refused.")
-        raise ConnectionFailed(f"You were not signed in to {title}. {why}", permanent=True)
+
+
+def _give_up_scopes(tx: Tx, taken: _Taken) -> tuple[str, ...]:
+    """Ask no more for further scopes if they may be why a sign-in failed; return these."""
+    connection = tx.connections.lock(taken.connection.user_id, taken.connection.id)
+    if taken.final.error not in _ABOUT_SCOPES or not connection.wanted_scopes:
+        return ()
+    after = settle_scopes(connection, asked=taken.pending.scopes, given=connection.scopes)
+    tx.connections.save(after)
+    return connection.wanted_scopes
+
+
+def _refused(taken: _Taken, given_up: tuple[str, ...]) -> ConnectionFailed:
+    why = _ERRORS.get(taken.final.error, "The authorization server refused.")
+    names = name_scopes(given_up)
+    hint = f"Start again to sign in without {names}; `--scope` asks for that." if names else ""
+    title = taken.connection.title
+    return ConnectionFailed(f"You were not signed in to {title}. {why}", hint=hint, permanent=True)
 
 
 def _store(tx: Tx, deps: Deps, caller: Caller, taken: _Taken, tokens: Tokens) -> Connection:
@@ -336,12 +355,11 @@ def _store(tx: Tx, deps: Deps, caller: Caller, taken: _Taken, tokens: Tokens) ->
     sealed.remove_headers(tx, caller.user, connection.id)
     sealed.put_tokens(tx, deps, caller.user, connection.id, found)
     after = replace(
-        connection,
+        settle_scopes(connection, asked=taken.pending.scopes, given=scopes),
         auth=AuthKind.OAUTH,
         headers=(),
         state=ConnectionState.READY,
         sign_in_revision=connection.sign_in_revision + 1,
-        scopes=scopes,
         expires_at=found.ends_at,
         last_error="",
         last_error_at=None,

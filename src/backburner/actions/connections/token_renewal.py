@@ -186,9 +186,11 @@ class _Renewal:
                 return found
             after = before.succeed(renewed, serial=serial, now=tx.now)
             sealed.put_tokens(tx, self._deps, self._user, self._id, after)
-            # Also if somebody has found the old refresh token used: by us.
-            ready = replace(connection, state=ConnectionState.READY, last_error="")
-            ready = replace(ready, scopes=after.scopes, expires_at=after.ends_at)
+            ready = replace(connection, scopes=after.scopes, expires_at=after.ends_at)
+            # Not if its server wants scopes, which these tokens do not have either.
+            if not connection.wanted_scopes:
+                # Also if somebody has found the old refresh token used: by us.
+                ready = replace(ready, state=ConnectionState.READY, last_error="")
             tx.connections.save(ready)
             return after
 

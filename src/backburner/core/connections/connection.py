@@ -58,6 +58,10 @@ class Connection:
     #: Increases with every new set of secrets.
     sign_in_revision: int = 0
     scopes: tuple[str, ...] = ()
+    #: Those that its server wants besides: the next sign-in asks for them.
+    wanted_scopes: tuple[str, ...] = ()
+    #: Those that a sign-in asked for and did not get: nobody is asked for them again.
+    refused_scopes: tuple[str, ...] = ()
     created_at: datetime
     #: When its tools were last listed; None: never.
     listed_at: datetime | None = None

@@ -4,6 +4,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from backburner.core.connections.connection import Connection
+from backburner.core.connections.scopes import name_scopes
 from backburner.core.ids import RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, RECONNECT, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
@@ -27,8 +28,8 @@ def reconnect_question(
         id=derive_question_id(run_id, "reconnect", connection.id, now.isoformat()),
         purpose=Purpose.RECONNECT,
         type=QuestionType.CHOICE,
-        prompt=f"Reconnect {connection.title}: {server_of(connection)} no longer accepts the"
-        " sign-in. Work that needs it waits, and continues by itself afterwards.",
+        prompt=f"Reconnect {connection.title}: {server_of(connection)} {describe_end(connection)}."
+        " Work that needs it waits, and continues by itself afterwards.",
         options=(RECONNECT, STOP),
         run_id=run_id,
         run_kind=kind,
@@ -41,6 +42,14 @@ def reconnect_question(
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
     )
+
+
+def describe_end(connection: Connection) -> str:
+    """Say what the server of a connection has against the sign-in; its name comes before."""
+    if not connection.wanted_scopes:
+        return "no longer accepts the sign-in"
+    names = name_scopes(connection.wanted_scopes)
+    return f"wants further permissions{f' ({names})' if names else ''}"
 
 
 def is_about(question: Question, connection: Connection) -> bool:

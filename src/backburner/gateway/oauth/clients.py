@@ -1,5 +1,7 @@
 """Who we are to an authorization server: a given client, our document, or a registration."""
 
+from http import HTTPStatus
+
 from mcp.client.auth import OAuthRegistrationError
 from mcp.client.auth.oauth2 import check_registration_usable
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata
@@ -56,7 +58,11 @@ async def _register(
     wanted = {**describe_client(redirect_uri), "token_endpoint_auth_method": method}
     if scopes:
         wanted["scope"] = " ".join(scopes)
-    answer = await requests.post_json(endpoint, "The registration endpoint", wanted)
+    label = "The registration endpoint"
+    answer = await requests.post_json(endpoint, label, wanted)
+    if answer.status == HTTPStatus.BAD_REQUEST and wanted.pop("scope", None):
+        # It may not know one of them, which it then says to whoever signs in.
+        answer = await requests.post_json(endpoint, label, wanted)
     if answer.status not in (200, 201):
         raise ConnectionFailed(
             f"{answer.host} refused to register Backburner (status {answer.status}).",

@@ -17,10 +17,10 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
 from backburner import __version__
+from backburner.core.connections.scopes import read_scopes
 from backburner.core.errors import ConnectionFailed
 from backburner.gateway.oauth.addresses import check_address
 from backburner.gateway.oauth.requests import Answer, Requests
-from backburner.gateway.oauth.tokens import read_scopes
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -10,6 +10,7 @@ from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
 from backburner.core.connections.oauth_client import OAuthClient
+from backburner.core.connections.scopes import read_scopes
 from backburner.core.errors import ConnectionFailed, SignedOut
 from backburner.gateway.oauth.requests import Answer, Requests
 from backburner.ports.oauth import TokenIssuer, Tokens
@@ -23,8 +24,6 @@ MAX_TOKEN_CHARS = 16_000
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 #: Codes are ours to repeat, texts are not.
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
-MAX_SCOPES, MAX_SCOPE_CHARS = 100, 200
-_SCOPE_CHARS = frozenset(map(chr, range(0x21, 0x7F))) - frozenset('"\\')
 _LONGEST = timedelta(days=3650)
 
 
@@ -63,12 +62,6 @@ async def ask_for_tokens(
         scopes=None if found.scope is None else read_scopes(found.scope.split()),
         lifetime=_to_lifetime(found.expires_in),
     )
-
-
-def read_scopes(texts: Sequence[str]) -> tuple[str, ...]:
-    """Read the scopes that a server names; without those that no scope can be."""
-    usable = [text for text in texts if 0 < len(text) <= MAX_SCOPE_CHARS]
-    return tuple(text for text in usable if _SCOPE_CHARS.issuperset(text))[:MAX_SCOPES]
 
 
 async def revoke(requests: Requests, issuer: TokenIssuer, token: str) -> None:

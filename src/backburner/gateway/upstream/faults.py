@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 import httpx2
 
+from backburner.core.connections.scopes import UNNAMED, name_scopes, read_scopes
 from backburner.core.errors import BackburnerError, ConnectionFailed, NotAllowed, SignedOut
 
 #: What a reply is told by, that we put in place of an answer.
@@ -20,7 +21,6 @@ REFUSED_FOR_NOW = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UN
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _SCOPE = re.compile(r'\bscope\s*=\s*(?:"([^"]{1,2000})"|([^\s",]{1,200}))', re.IGNORECASE)
 _PARAMETER = re.compile(r'\berror\s*=\s*"?([\w.-]{1,100})', re.IGNORECASE)
-MAX_SCOPES = 50
 
 
 class Effect(StrEnum):
@@ -44,7 +44,7 @@ class Fault:
     reopen: bool = False
     #: Another attempt would take too long.
     once: bool = False
-    #: The sign-in has ended; the scopes that the server wants for the next one.
+    #: The sign-in is refused; empty: itself, else for these scopes that the server wants.
     scopes: tuple[str, ...] | None = None
     #: Raised as it is.
     error: Exception | None = None
@@ -80,10 +80,17 @@ def fault_of_exception(error: Exception, *, connecting: bool) -> Fault:
         case NotAllowed():
             why = f"cannot be used: {error.message}"
             return Fault(effect=Effect.ENDED, why=why, hint=error.hint)
+        case ConnectionFailed(permanent=False):
+            # The sign-in cannot be renewed for now, so the request was not sent.
+            wait = error.retry_after
+            return Fault(effect=Effect.NONE, why=error.message, retry_after=wait, error=error)
         case BackburnerError():
             return Fault(effect=Effect.ENDED, why=error.message, error=error)
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return Fault(effect=Effect.ENDED, why="was sent a request that is not valid HTTP.")
+        case httpx2.ReadTimeout():
+            effect = Effect.NONE if connecting else Effect.UNKNOWN
+            return Fault(effect=effect, why="sent nothing for too long.")
         case httpx2.HTTPError():
             sent = not (connecting or isinstance(error, _NOT_SENT))
             reason = str(error).rstrip(".") or type(error).__name__
@@ -121,13 +128,16 @@ def signed_out(why: str, scopes: tuple[str, ...] = ()) -> Fault:
 
 
 def wanted_scopes(headers: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Read the scopes that a server wants; None: that is not what it refuses for."""
+    """Read the scopes that a server wants; None: that is not what it refuses for.
+
+    Many servers do not name them.
+    """
     challenge = headers.get("WWW-Authenticate", "")
     error = _PARAMETER.search(challenge)
     if error is None or error[1].lower() != "insufficient_scope":
         return None
     found = _SCOPE.search(challenge)
-    return tuple((found[1] or found[2]).split()[:MAX_SCOPES]) if found else ()
+    return read_scopes((found[1] or found[2]).split() if found else ()) or (UNNAMED,)
 
 
 def read_retry_after(headers: Mapping[str, str]) -> timedelta | None:
@@ -158,7 +168,9 @@ def to_error(title: str, fault: Fault) -> Exception:
         # The message is repeated to agents; what a server says is for its owner.
         message, hint = f"{title} reported an error.", f"It said: {fault.said}"
     if fault.scopes is not None:
-        return SignedOut(message, hint="Sign in again.", scopes=fault.scopes)
+        names = name_scopes(fault.scopes)
+        hint = f"It wants {names}. Sign in again." if names else "Sign in again."
+        return SignedOut(message, hint=hint, scopes=fault.scopes)
     return ConnectionFailed(
         message,
         hint=hint,

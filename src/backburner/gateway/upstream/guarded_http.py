@@ -107,6 +107,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Sign in again, because the server refuses the headers that it was sent."""
         self.signed = await self._to_the_end(self._authorization.renew(self.signed))
 
+    async def check(self) -> bool:
+        """Look into the headers that the server was sent last; return whether there are others."""
+        before = self.signed
+        self.signed = await self._to_the_end(self._authorization.check(before))
+        return self.signed != before
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method != "POST":
             return await self._send_bare(request)

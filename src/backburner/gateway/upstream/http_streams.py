@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -57,12 +58,14 @@ def checked_transport(
 
 
 @asynccontextmanager
-async def http_streams(url: httpx2.URL, transport: GuardedTransport) -> AsyncIterator[Any]:
+async def http_streams(
+    url: httpx2.URL, transport: GuardedTransport, *, idle_timeout: timedelta = IDLE_TIMEOUT
+) -> AsyncIterator[Any]:
     client = httpx2.AsyncClient(
         transport=transport,
         trust_env=False,
         follow_redirects=False,
-        timeout=httpx2.Timeout(CONNECT_TIMEOUT.total_seconds(), read=IDLE_TIMEOUT.total_seconds()),
+        timeout=httpx2.Timeout(CONNECT_TIMEOUT.total_seconds(), read=idle_timeout.total_seconds()),
         headers={"User-Agent": f"Backburner/{__version__}", "Accept-Encoding": "identity"},
     )
     async with (

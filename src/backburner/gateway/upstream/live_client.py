@@ -87,6 +87,13 @@ class LiveClient:
         if self._guard is not None:
             await self._guard.renew()
 
+    async def check_sign_in(self) -> bool:
+        """Find out whether the sign-in holds; return whether it was renewed.
+
+        Raises as `Authorization.check`.
+        """
+        return self._guard is not None and await self._guard.check()
+
     async def start(self, within: timedelta) -> None:
         """Connect. Raises `FaultError`; whatever was asked for has not been done."""
         self._owner = asyncio.create_task(self._own(within))
@@ -146,8 +153,6 @@ class LiveClient:
             case ValidationError() | RuntimeError():
                 why = "answered in a form that is not valid."
                 return Fault(effect=Effect.UNKNOWN, why=why)
-            case BackburnerError() as failed:
-                return Fault(effect=Effect.ENDED, why=failed.message, error=failed)
             case other:
                 return fault_of_exception(other, connecting=False)
 

@@ -10,7 +10,7 @@ from backburner.gateway.transport import Resolve, trusted_certificates
 from backburner.gateway.upstream.faults import Effect, Fault, FaultError, Faults
 from backburner.gateway.upstream.guarded_http import GuardedTransport
 from backburner.gateway.upstream.http_streams import check_url, checked_transport, http_streams
-from backburner.gateway.upstream.limits import CONNECT_TIMEOUT
+from backburner.gateway.upstream.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT
 from backburner.gateway.upstream.live_client import LiveClient
 from backburner.gateway.upstream.program_streams import ProgramStreams
 from backburner.gateway.upstream.session import DEFAULT_POLICY, RetryPolicy, UpstreamSession
@@ -35,12 +35,14 @@ class UpstreamServers:
         start: StartProgram | None = None,
         policy: RetryPolicy = DEFAULT_POLICY,
         connect_timeout: timedelta = CONNECT_TIMEOUT,
+        idle_timeout: timedelta = IDLE_TIMEOUT,
     ) -> None:
         self._allow = tuple(allow)
         self._resolve = resolve
         self._start = start
         self._policy = policy
         self._connect_timeout = connect_timeout
+        self._idle_timeout = idle_timeout
         self._certificates = trusted_certificates()
         for name in _NOISY_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -67,8 +69,8 @@ class UpstreamServers:
             url, allow=self._allow, resolve=self._resolve, certificates=self._certificates
         )
         guard = GuardedTransport(inner, authorization, faults)
-        wire = Wire(http_streams(url, guard), faults, redaction=guard.redaction)
-        return LiveClient(wire, guard=guard)
+        streams = http_streams(url, guard, idle_timeout=self._idle_timeout)
+        return LiveClient(Wire(streams, faults, redaction=guard.redaction), guard=guard)
 
     def _to_program(self, program: StdioProgram) -> LiveClient:
         if self._start is None:

@@ -33,7 +33,7 @@ from backburner.core.errors import (
 from backburner.gateway.upstream.definitions import ToolCollection
 from backburner.gateway.upstream.elicitation import read_input_needed, read_urls, write_answers
 from backburner.gateway.upstream.faults import Effect, Fault, FaultError, signed_out, to_error
-from backburner.gateway.upstream.hidden_auth import is_refused_sign_in
+from backburner.gateway.upstream.hidden_auth import Refusal, find_refusal
 from backburner.gateway.upstream.limits import (
     CONNECT_TIMEOUT,
     LIST_TIMEOUT,
@@ -77,6 +77,7 @@ class RetryPolicy:
 
 DEFAULT_POLICY = RetryPolicy()
 SIGNED_IN_AGAIN = "[The sign-in was renewed. The call was not repeated.]"
+SIGN_IN_ENDED = "[The sign-in has ended. The call was not repeated.]"
 
 
 class _Answered(Exception):
@@ -109,6 +110,7 @@ class UpstreamSession:
         self._ended: tuple[Exception, float | None] | None = None
         self._tools_changed = False
         self._renewed_for_result = False
+        self._looked_into = False
         self._closed = False
 
     @property
@@ -140,20 +142,25 @@ class UpstreamSession:
             request_state=answers.state if answers else None,
         )
 
-        async def attempt(live: LiveClient) -> tuple[ToolResult | InputNeeded, bool]:
+        async def attempt(live: LiveClient) -> tuple[ToolResult | InputNeeded, Refusal]:
             result = await _limited(live, within, self._call(live, params))
-            refused = isinstance(result, ToolResult) and is_refused_sign_in(result, arguments)
-            return result, refused and live.can_sign_in
+            if isinstance(result, ToolResult) and live.can_sign_in:
+                return result, find_refusal(result, arguments)
+            return result, Refusal.NONE
 
-        result, is_refused = await self._retrying(attempt, repeatable=repeatable)
-        if is_refused and not self._renewed_for_result:
+        result, refusal = await self._retrying(attempt, repeatable=repeatable)
+        if refusal is Refusal.POSSIBLE and (note := await self._look_into(repeatable=repeatable)):
+            if not repeatable:
+                return _with_note(result, note)
+            result, refusal = await self._retrying(attempt, repeatable=repeatable)
+        if refusal is Refusal.CERTAIN and not self._renewed_for_result:
             self._renewed_for_result = True
             await self._sign_in_again()
-            if not repeatable and isinstance(result, ToolResult):
+            if not repeatable:
                 # The tool has run, and may have done something before it was refused.
-                return replace(result, text=f"{result.text}\n{SIGNED_IN_AGAIN}")
-            result, is_refused = await self._retrying(attempt, repeatable=repeatable)
-        if is_refused:
+                return _with_note(result, SIGNED_IN_AGAIN)
+            result, refusal = await self._retrying(attempt, repeatable=repeatable)
+        if refusal is Refusal.CERTAIN:
             self._raise(signed_out("refused our sign-in"))
         self._renewed_for_result = False
         return result
@@ -278,15 +285,31 @@ class UpstreamSession:
         told = "\n".join([text, *(f"[{note}]" for note in notes)])
         return ToolResult(told, failed=True, outside=bool(fault.said))
 
-    async def _sign_in_again(self) -> None:
+    async def _look_into(self, *, repeatable: bool) -> str:
+        """Look into the sign-in once, for a result that may refuse it; return what has changed.
+
+        The result of a call that must not be repeated is not given up for that.
+        """
+        if self._looked_into:
+            return ""
+        self._looked_into = True
         try:
             live = await self._connected()
-            await live.sign_in_again()
-        except FaultError as error:
-            self._raise(error.fault)
-        except MachineFailed as error:
+            return SIGNED_IN_AGAIN if await live.check_sign_in() else ""
+        except SignedOut as error:
             self._remember(error)
-            raise
+            if repeatable:
+                raise
+            return SIGN_IN_ENDED
+        except (FaultError, MachineFailed):
+            # Nobody knows: then the result is what it is.
+            return ""
+
+    async def _sign_in_again(self) -> None:
+        async def attempt(live: LiveClient) -> None:
+            await _limited(live, CALL_TIMEOUT, live.sign_in_again())
+
+        await self._retrying(attempt, repeatable=True)
 
     def _raise(self, fault: Fault) -> NoReturn:
         error = to_error(self._title, fault)
@@ -295,6 +318,9 @@ class UpstreamSession:
 
     def _remember(self, error: Exception) -> None:
         """Raise this for further calls too: an agent may try again and again."""
+        if isinstance(error, SignedOut) and error.scopes:
+            # Other tools may need no more than the sign-in has.
+            return
         if isinstance(error, SignedOut) or (isinstance(error, MachineFailed) and error.permanent):
             self._ended = error, None
         elif isinstance(error, ConnectionFailed):
@@ -307,6 +333,12 @@ class UpstreamSession:
         if until is None or self._policy.clock() < until:
             raise error.with_traceback(None)
         self._ended = None
+
+
+def _with_note(result: ToolResult | InputNeeded, note: str) -> ToolResult | InputNeeded:
+    if not isinstance(result, ToolResult):
+        return result
+    return replace(result, text=f"{result.text}\n{note}")
 
 
 async def _limited(live: LiveClient, within: timedelta, request: Awaitable[T]) -> T:

@@ -37,11 +37,13 @@ _hold = (
 _find = select(connections).where(_of_user, connections.c.name == bindparam("of_name"))
 _list = select(connections).where(_of_user).order_by(connections.c.name)
 _delete = delete(connections).where(_this)
+#: Scopes have no spaces in them.
+_SCOPES = ("scopes", "wanted_scopes", "refused_scopes")
 #: Fields that are columns of the same name and type.
 _PLAIN = tuple(
     field.name
     for field in fields(Connection)
-    if field.name not in ("auth", "state", "headers", "scopes")
+    if field.name not in ("auth", "state", "headers", *_SCOPES)
 )
 _update = (
     update(connections)
@@ -268,7 +270,7 @@ def _to_row(connection: Connection) -> dict[str, Any]:
         "auth": connection.auth.value,
         "state": connection.state.value,
         "headers": json.dumps(connection.headers),
-        "scopes": " ".join(connection.scopes),
+        **{name: " ".join(getattr(connection, name)) for name in _SCOPES},
     }
 
 
@@ -280,6 +282,8 @@ def _to_connection(row: Row[Any]) -> Connection:
         state=ConnectionState(values["state"]),
         headers=tuple(json.loads(values["headers"])),
         scopes=tuple(values["scopes"].split()),
+        wanted_scopes=tuple(values["wanted_scopes"].split()),
+        refused_scopes=tuple(values["refused_scopes"].split()),
     )
 
 

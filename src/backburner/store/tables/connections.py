@@ -40,6 +40,8 @@ connections = Table(
     Column("last_error", Text, nullable=False),
     Column("last_error_at", Time),
     Column("call_timeout", Duration, nullable=False, server_default=text("60000000")),
+    Column("wanted_scopes", Text, nullable=False, server_default=""),
+    Column("refused_scopes", Text, nullable=False, server_default=""),
     UniqueConstraint("user_id", "name"),
 )
 

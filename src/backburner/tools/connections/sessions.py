@@ -9,6 +9,7 @@ import structlog
 
 from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.scopes import describe_missing
 from backburner.core.errors import ConnectionFailed, SignedOut
 from backburner.core.ids import ConnectionId
 from backburner.ports import ToolResult, ToolSession
@@ -20,8 +21,8 @@ CLOSE_SECONDS = 5.0
 RecordListing = Callable[
     [Connection, Sequence[ToolDefinition]], Awaitable[Sequence[ConnectionTool]]
 ]
-#: Records that a server refuses the sign-in.
-RecordSignedOut = Callable[[Connection, SignedOut], Awaitable[None]]
+#: Records that a server refuses the sign-in; False: for scopes that another would not bring.
+RecordSignedOut = Callable[[Connection, SignedOut], Awaitable[bool]]
 
 _log = structlog.get_logger(__name__)
 
@@ -57,8 +58,11 @@ class RunSession:
                 answers=answers,
             )
         except SignedOut as error:
-            await self.record_signed_out(self.connection, error)
-            raise
+            if await self.record_signed_out(self.connection, error):
+                raise
+            # The names are those of the server.
+            text = describe_missing(self.connection, error.scopes)
+            return ToolResult(text, failed=True, outside=True)
 
     async def _list(self) -> Mapping[str, str]:
         """Return the accepted digests of the tools that the server lists as they were accepted."""

@@ -459,3 +459,18 @@ async def test_a_refusal_of_an_earlier_sign_in_does_not_sign_out(
 
     assert still.state is ConnectionState.READY
     assert (await only(stage)).state is ConnectionState.SIGNED_OUT
+
+
+async def test_a_new_key_is_asked_for_once_if_a_server_wants_further_permissions(
+    stage: Stage, servers: ListedServers
+) -> None:
+    servers.wants = KEY
+    which = await add(stage, replace(MAIL, headers=KEY))
+    refused = SignedOut("Mail wants further permissions.", scopes=("mail.send",))
+    assert await sessions.note_use(stage.deps, await only(stage), refused)
+    await manage.set_headers(stage.deps, ME, which, KEY)
+
+    after = await only(stage)
+    assert not await sessions.note_use(stage.deps, after, refused)
+    assert (after.state, after.refused_scopes) == (ConnectionState.READY, ("mail.send",))
+    assert (await only(stage)).state is ConnectionState.READY

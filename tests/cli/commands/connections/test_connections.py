@@ -255,11 +255,20 @@ def test_what_is_wrong_with_a_server_is_said_in_words(call: Call, peer: Scripted
     taken = call("connect", peer.url, "--name", "mail")
     program = call("connect", "gone")
     private = call("connect", "https://10.0.0.1/mcp")
+    wanted = {"WWW-Authenticate": 'Bearer error="insufficient_scope", scope="mail.send"'}
+    peer.script = lambda _: reply(status=403, headers=wanted)
+    lacking = call("connections", "refresh", "mail")
+    shown, listed = call("connections", "show", "mail"), call("connections")
+    doctors = call("doctor", "--offline")
 
     assert failing.code == 1
     (line,) = [line for line in doctor.out if " connections " in line]
     assert line.startswith("[!!]")
     assert "mail failed at" in line
+    assert "wants further permissions" in lacking.err[0]
+    assert any(line.split() == ["server", "wants", "mail.send"] for line in shown.out)
+    assert "wants permissions" in listed.out[1]
+    assert any("mail wants further permissions: mail.send." in line for line in doctors.out)
     for ended in (unreachable, program, private):
         assert (ended.code, len(ended.err)) == (1, 1), ended
     for ended, hint in (

@@ -27,6 +27,7 @@ from backburner.core.connections.connection import (
 )
 from backburner.core.connections.listing import MAX_TOOL_NAME_CHARS, MAX_TOOLS
 from backburner.core.connections.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS
+from backburner.core.connections.scopes import select_named
 from backburner.core.errors import BadRequest
 
 _ID = "x_0123456789abcdefghjkmnpqrs"
@@ -228,6 +229,8 @@ _EXAMPLE: dict[str, Any] = {
     "in_chats": True,
     "call_timeout": 60.0,
     "scopes": ["read"],
+    "wanted_scopes": [],
+    "refused_scopes": [],
     "created_at": _NOON,
     "listed_at": _NOON,
     "expires_at": "2026-11-16T13:00:00Z",
@@ -285,6 +288,12 @@ class ConnectionSummaryOut(BaseModel):
     in_chats: bool
     call_timeout: float = Field(description="Of each attempt at a call, in seconds.")
     scopes: Sequence[str]
+    wanted_scopes: Sequence[str] = Field(
+        description="Those that its server wants besides. The next sign-in asks for them."
+    )
+    refused_scopes: Sequence[str] = Field(
+        description="Those that a sign-in asked for and did not get, and later ones do not ask for."
+    )
     created_at: datetime
     listed_at: datetime | None = Field(description="When its tools were last compared.")
     expires_at: datetime | None = Field(
@@ -360,6 +369,8 @@ def _common_fields(shown: ShownConnection) -> dict[str, Any]:
     return {
         **{name: getattr(connection, name) for name in copied},
         "call_timeout": connection.call_timeout.total_seconds(),
+        "wanted_scopes": select_named(connection.wanted_scopes),
+        "refused_scopes": select_named(connection.refused_scopes),
         "counts": ToolCountsOut.of(shown.tools),
     }
 

@@ -86,6 +86,8 @@ def show(server: Server, *, name: str, as_json: bool) -> None:
             "state": describe_state(connection),
             "sign-in": _describe_sign_in(connection),
             "scopes": " ".join(connection["scopes"]),
+            "server wants": " ".join(connection["wanted_scopes"]),
+            "not given": " ".join(connection["refused_scopes"]),
             "expires": local_time(connection["expires_at"]),
             "chats": "use it" if connection["in_chats"] else "do not use it",
             "tools": describe_tools(connection),
@@ -347,7 +349,7 @@ def describe_state(connection: Any) -> str:
     if connection["state"] == "signing_in":
         return "not signed in yet"
     if connection["state"] == "signed_out":
-        return "signed out"
+        return "wants permissions" if connection["wanted_scopes"] else "signed out"
     if connection["last_error"]:
         return "failing"
     withheld = connection["counts"]["withheld"]

@@ -114,6 +114,8 @@ def a_connection_is_changed_and_its_use_recorded(scene: Scene) -> None:
         in_chats=False,
         sign_in_revision=3,
         scopes=("mail.read", "offline_access"),
+        wanted_scopes=("mail.send", "mail.delete"),
+        refused_scopes=("mail.admin",),
         listed_at=NOON,
         expires_at=NOON + timedelta(hours=1),
     )
