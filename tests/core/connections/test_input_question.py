@@ -28,7 +28,6 @@ from backburner.core.errors import BadAnswer
 from backburner.core.ids import CallId
 from backburner.core.question import (
     CONSENT,
-    MAX_PROMPT_CHARS,
     Purpose,
     Question,
     QuestionType,
@@ -148,10 +147,10 @@ def test_no_words_of_a_server_pass_for_a_line_of_ours() -> None:
     assert len([line for line in lines if line.startswith("- ")]) == 2
 
 
-def test_however_much_a_server_says_the_user_reads_where_the_answer_goes() -> None:
-    question = ask(*(field(name=f"n{n}", description="x" * 2_000) for n in range(30)))
+def test_all_of_what_a_server_says_is_shown() -> None:
+    question = ask(*(field(name=f"n{n}", description=f"{n}" * 300) for n in range(30)))
 
-    assert len(question.prompt) <= MAX_PROMPT_CHARS
+    assert all(f"{n}" * 300 in question.prompt for n in range(30))
     assert question.prompt.endswith(
         "Your answer goes to Mail (mail.example) only; the agent does not see it."
     )
@@ -176,8 +175,10 @@ def test_several_values_have_a_line_each() -> None:
 
 
 def test_of_an_answer_only_whether_there_is_one_is_kept() -> None:
-    question = ask(url="https://pay.example/1")
-    assert "It wants you to visit https://pay.example/1" in question.prompt
+    question = ask(url="https://Pay.example:8443/bank.example")
+    lines = question.prompt.splitlines()
+    at = lines.index("It wants you to visit a page of pay.example:")
+    assert lines[at + 1] == "  https://Pay.example:8443/bank.example"
     accepted, declined = read_answer(question, ACCEPT), read_answer(question, " Decline")
 
     assert accepted.answers["one"].action is InputAction.ACCEPT

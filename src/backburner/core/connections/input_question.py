@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from backburner.core.connections.input_request import (
     InputAction,
@@ -23,7 +24,6 @@ from backburner.core.errors import BadAnswer
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.question import (
     FIRST_REMINDER,
-    MAX_PROMPT_CHARS,
     Purpose,
     Question,
     QuestionType,
@@ -51,7 +51,10 @@ def input_question(
     kind: RunKind,
     now: datetime,
 ) -> Question:
-    """Show what a server asks for, in its words, and who it is."""
+    """Show all of what a server asks for, in its words, and who it is.
+
+    `check_askable` has refused what is too long for a question.
+    """
     options = _options(needed)
     # The grant of the call was used when it was first made.
     binding = approval_binding([call])
@@ -121,15 +124,16 @@ def _describe(needed: InputNeeded, call: ToolCall, server: str) -> str:
     for request in needed.requests:
         lines += [f"> {line}" for line in request.message.splitlines()]
         if request.url:
-            lines.append(f"It wants you to visit {request.url}")
+            lines.append(f"It wants you to visit a page of {urlsplit(request.url).hostname}:")
+            lines.append(f"  {request.url}")
         lines += [f"- {_describe_field(field)}" for field in request.fields]
     count = sum(len(request.fields) for request in needed.requests)
     if count > 1:
         lines.append("Answer with a line for each, such as `name: value`; or decline.")
     elif count:
         lines.append(f"Answer, or `{DECLINE}`.")
-    ending = f"\nYour answer goes to {server} only; the agent does not see it."
-    return "\n".join(lines)[: MAX_PROMPT_CHARS - len(ending)] + ending
+    lines.append(f"Your answer goes to {server} only; the agent does not see it.")
+    return "\n".join(lines)
 
 
 def _describe_field(field: InputField) -> str:
