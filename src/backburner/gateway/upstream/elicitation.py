@@ -24,8 +24,8 @@ from backburner.core.connections.input_request import (
     InputOption,
     InputRequest,
     InputValue,
-    asks_for_secret,
 )
+from backburner.core.connections.secret_words import asks_for_secret
 from backburner.core.errors import BadRequest
 from backburner.core.validation import MAX_INTEGER, hidden_characters
 from backburner.gateway.oauth.addresses import parse_address
@@ -112,6 +112,7 @@ def read_params(key: str, params: ElicitRequestFormParams | ElicitRequestURLPara
         message=_label(params.message, MAX_WORDS_CHARS),
         fields=_read_fields(params.requested_schema),
     )
+    check_askable([request])
     if asks_for_secret(request):
         raise BadRequest(NOT_PASSED_ON)
     return request
