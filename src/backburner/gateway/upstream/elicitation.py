@@ -204,8 +204,8 @@ def _read_kind(schema: Mapping[str, Any]) -> tuple[InputKind, tuple[InputOption,
     elif isinstance(kind, str) and kind in _KINDS:
         return _KINDS[kind], ()
     raise BadRequest(
-        f"The server asks for a value of the type {str(kind)[:40]!r}, which users cannot be asked"
-        " for. The call was not completed."
+        "The server asks for a value of a type that users cannot be asked for, so the call was not"
+        " completed."
     )
 
 

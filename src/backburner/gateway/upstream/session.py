@@ -275,7 +275,7 @@ class UpstreamSession:
         # The words of a server alone, so that a refused sign-in is recognised by them.
         text = fault.said or f"{self._title} {fault.why} {fault.hint}".strip()
         told = "\n".join([text, *(f"[{note}]" for note in notes)])
-        return ToolResult(told, failed=True, outside=bool(fault.said))
+        return ToolResult(told, failed=True, outside=bool(fault.said or notes))
 
     async def _sign_in_again(self) -> None:
         try:
