@@ -125,6 +125,11 @@ def test_the_end_of_a_long_call_is_shown_and_how_much_is_not(tool: Tool) -> None
         ("\x1b", "\\u001b"),
         ("\u2028", "\\u2028"),
         ("\U000e0041", "\\U000e0041"),
+        ("\u034f", "\\u034f"),
+        ("\u2800", "\\u2800"),
+        ("\u3164", "\\u3164"),
+        ("\ufe0f", "\\ufe0f"),
+        ("\U000e0100", "\\U000e0100"),
     ],
 )
 def test_characters_that_cannot_be_seen_are_shown_by_their_codes(hidden: str, shown: str) -> None:
@@ -134,6 +139,6 @@ def test_characters_that_cannot_be_seen_are_shown_by_their_codes(hidden: str, sh
 
 
 def test_what_can_be_seen_stays() -> None:
-    text = "Grüße, 日本語\u3000と é\u0301 🙂\n\t."
+    text = "Grüße, 日本語\u3000と é\u0301 🙂 ⚠\ufe0f\n\t."
 
     assert escape_hidden(text) == text

@@ -124,6 +124,14 @@ def test_a_call_in_doubt_is_named_with_its_connection() -> None:
     assert own.prompt.startswith("I was interrupted while calling task_add, and ")
 
 
+def test_a_call_in_doubt_shows_what_cannot_be_seen_in_its_arguments() -> None:
+    hiding = entry(done=False, arguments={"to": "Ann\u202e\ufe01\u3164"})
+
+    prompt = tool_journal.doubt_question(hiding, RunKind.REPLY, now=NOON).prompt
+
+    assert prompt.endswith('{"to":"Ann\\u202e\\ufe01\\u3164"}')
+
+
 def test_calls_in_doubt_of_a_cancelled_run_are_told_and_not_asked_about() -> None:
     nothing = Step(conversation=make.conversation())
     assert tool_journal.tell_about(nothing, []) == nothing

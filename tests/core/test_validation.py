@@ -15,6 +15,9 @@ from backburner.core.validation import (
     check_json,
     check_object,
     check_text,
+    escape_unprintable,
+    hidden_characters,
+    is_hidden,
     json_size,
     replace_invalid_characters,
 )
@@ -160,3 +163,39 @@ def test_only_mappings_are_json_objects() -> None:
 def test_characters_that_cannot_be_stored_are_replaced(text: str, readable: str) -> None:
     assert replace_invalid_characters(text) == readable
     assert check_text("It", readable, limit=100) == readable
+
+
+#: Letters, marks and symbols that are drawn as nothing, beside control and format characters.
+BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180d\u180f\u2800\u3164\ufe00\ufe0f\uffa0\U0001d159"
+IGNORABLE = "\u00ad\u061c\u180e\u200b\u200f\u202a\u202e\u2060\u2065\u206f\ufeff\ufff0\ufff8"
+ASTRAL = "\U0001bca0\U0001bca3\U0001d173\U0001d17a\U000e0000\U000e007f\U000e01ef\U000e0fff"
+
+
+@pytest.mark.parametrize("char", BLANK + IGNORABLE + ASTRAL, ids=ascii)
+def test_a_character_that_is_drawn_as_nothing_is_hidden(char: str) -> None:
+    assert is_hidden(char)
+    assert hidden_characters(f"a{char}b\n\t") == {char}
+
+
+@pytest.mark.parametrize(
+    "emoji",
+    [
+        "\u26a0\ufe0f",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "1\ufe0f\u20e3",
+        "\U0001f469\U0001f3fd\u200d\U0001f4bb",
+    ],
+    ids=ascii,
+)
+def test_what_belongs_to_an_emoji_is_seen_with_it(emoji: str) -> None:
+    assert hidden_characters(f"Done {emoji}.") == frozenset()
+    for hidden in ("\ufe0f", "\u200d"):
+        assert hidden_characters(f"{emoji}a{hidden}") == {hidden}
+        assert hidden_characters(f"{emoji}\ufe0f{hidden}{hidden}") >= {hidden}
+
+
+def test_what_people_write_is_not_damaged_by_a_terminal() -> None:
+    written = "\u8fbb\U000e0100 \u1820\u180b \u26a0\ufe0f"
+
+    assert escape_unprintable(written) == written
+    assert escape_unprintable("a\x1b[2J\u202e\n") == "a\\u001b[2J\\u202e\n"

@@ -546,6 +546,13 @@ async def test_a_page_is_fetched_from_the_approved_host_only(use: Workspace) -> 
     assert await use.refusal("fetch_url", url="http://inner/") == "inner is not a public address."
 
 
+async def test_why_a_page_was_not_fetched_is_marked_as_outside_text(use: Workspace) -> None:
+    result = await use("fetch_url", url="http://inner/")
+
+    assert result.failed
+    assert result.outside
+
+
 async def test_commands_and_file_tools_use_the_same_folder(tmp_path: Path, outside: Path) -> None:
     folder = tmp_path / "workspace"
     offers = workspace_offers(folder, tmp_path, ConfinedShell(), RecordingNetwork(), ALONE)

@@ -15,7 +15,7 @@ from backburner import __version__
 from backburner.cli.command_name import command_name, name_commands
 from backburner.cli.list_group import HELP_OPTIONS
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
-from backburner.core.validation import escape_hidden
+from backburner.core.validation import escape_unprintable
 from backburner.garbage import without_collection
 
 #: The help line of each command, kept here so that listing the commands does not import them.
@@ -227,5 +227,5 @@ def describe_bug(error: BaseException) -> str:
 
 def fail(message: str, *, code: int) -> int:
     # It may quote what an agent has written.
-    click.echo(escape_hidden(name_commands(message)), err=True)
+    click.echo(escape_unprintable(name_commands(message)), err=True)
     return code

@@ -12,7 +12,7 @@ from unicodedata import category, east_asian_width
 
 import click
 
-from backburner.core.validation import escape_hidden, hidden_characters
+from backburner.core.validation import escape_unprintable, unprintable_characters
 
 #: Long enough to be unique, short enough to type.
 SHORT_ID_CHARS = 12
@@ -137,9 +137,11 @@ def truncate(text: str | None, limit: int = MAX_CELL_CHARS) -> str:
 
 def printable(text: str) -> str:
     """Show control and invisible characters by their codes: text must not control the terminal."""
-    return escape_hidden(text)
+    return escape_unprintable(text)
 
 
 def _escape(text: str) -> str:
     """Escape the same characters in JSON, as JSON does it."""
-    return text.translate({ord(char): json.dumps(char)[1:-1] for char in hidden_characters(text)})
+    return text.translate(
+        {ord(char): json.dumps(char)[1:-1] for char in unprintable_characters(text)}
+    )

@@ -20,7 +20,7 @@ from backburner.core.tool_policy import OWN_SERVER
 from backburner.core.transitions import Step, ask_owner
 from backburner.core.transitions.answers import HAPPENED, LEAVE
 from backburner.core.transitions.step import system_message
-from backburner.core.validation import canonical_json
+from backburner.core.validation import canonical_json, escape_hidden
 
 MAX_ASKED_ARGUMENT_CHARS = 2_000
 MAX_RECEIPT_CHARS = 500
@@ -84,7 +84,8 @@ def doubt_question_id(entry: JournalEntry) -> QuestionId:
 
 def doubt_question(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
     """Ask the owner whether a call happened; the answer "do it again" approves this call only."""
-    arguments = _truncate(canonical_json(dict(entry.arguments)), MAX_ASKED_ARGUMENT_CHARS)
+    shown = escape_hidden(canonical_json(dict(entry.arguments)))
+    arguments = _truncate(shown, MAX_ASKED_ARGUMENT_CHARS)
     return Question(
         id=doubt_question_id(entry),
         purpose=Purpose.IN_DOUBT,

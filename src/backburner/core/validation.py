@@ -5,8 +5,9 @@ Text and JSON that pass can be stored in both databases and printed by every cli
 
 import json
 import math
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from backburner.core.errors import BadRequest, TooLarge
@@ -17,7 +18,23 @@ MAX_INTEGER = 2**63 - 1
 REPLACEMENT_CHARACTER = "\ufffd"
 #: Control, format, private and unassigned characters, surrogates, and separators of lines: they
 #: hide or reorder what is beside them.
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+_UNPRINTABLE_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+#: Default_Ignorable_Code_Point of Unicode: letters and marks among them are drawn as nothing.
+_IGNORABLE = """
+    00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF
+    FFA0 FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF
+"""
+#: Symbols and letters that are blank: of Braille, hieroglyphs and music.
+_BLANK = "2800 13441-13442 1D159"
+#: Where an emoji may begin.
+_SYMBOLS = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+#: What chooses the style of an emoji and joins it to the next: it is seen with them.
+_EMOJI_PARTS = re.compile(
+    f"(?<=[{_SYMBOLS}])\ufe0f|(?<=[#*0-9])\ufe0f(?=\u20e3)"
+    f"|(?<=[{_SYMBOLS}\ufe0f])\u200d(?=[{_SYMBOLS}])"
+)
 
 
 def check_text(label: str, text: object, *, limit: int) -> str:
@@ -54,16 +71,50 @@ def replace_invalid_characters(text: str) -> str:
 
 def escape_hidden(text: str) -> str:
     """Replace characters that cannot be seen by their codes; lines and tabs stay."""
-    return text.translate({ord(char): _code(char) for char in hidden_characters(text)})
+    return _escape(text, hidden_characters(text))
 
 
 def hidden_characters(text: str) -> frozenset[str]:
-    """Return the characters of a text that cannot be seen, apart from lines and tabs."""
-    return frozenset(
-        char
-        for char in set(text) - {"\n", "\t"}
-        if unicodedata.category(char) in _HIDDEN_CATEGORIES
-    )
+    """Return the characters of a text that cannot be seen, apart from lines, tabs and emoji.
+
+    For names, and for texts of others and of agents that somebody has to agree to.
+    """
+    return frozenset(filter(is_hidden, set(_EMOJI_PARTS.sub("", text)) - {"\n", "\t"}))
+
+
+def is_hidden(char: str) -> bool:
+    """Say whether a character is drawn as nothing, or moves or changes those beside it."""
+    return char in _DRAWN_AS_NOTHING or _is_unprintable(char)
+
+
+def escape_unprintable(text: str) -> str:
+    """Replace characters that could control a terminal by their codes; lines and tabs stay."""
+    return _escape(text, unprintable_characters(text))
+
+
+def unprintable_characters(text: str) -> frozenset[str]:
+    """Return the characters of a text that could control a terminal or reorder what it shows.
+
+    What people write to each other keeps the others, which some scripts are written with.
+    """
+    return frozenset(filter(_is_unprintable, set(text) - {"\n", "\t"}))
+
+
+def _is_unprintable(char: str) -> bool:
+    return unicodedata.category(char) in _UNPRINTABLE_CATEGORIES
+
+
+def _escape(text: str, characters: Iterable[str]) -> str:
+    return text.translate({ord(char): _code(char) for char in characters})
+
+
+def _characters(ranges: str) -> Iterator[str]:
+    for each in ranges.split():
+        first, _, last = each.partition("-")
+        yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
+
+
+_DRAWN_AS_NOTHING = frozenset(_characters(_IGNORABLE + _BLANK))
 
 
 def _code(char: str) -> str:

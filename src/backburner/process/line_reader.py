@@ -75,8 +75,6 @@ _REFUSED_PROGRAMS = frozenset(
     readarray readonly set shopt source trap typeset unalias unset
     """.split()
 )
-#: Letters that are drawn as nothing.
-_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class _NotUnderstoodError(Exception):
@@ -102,11 +100,9 @@ def read_line(line: str) -> tuple[LineStep, ...]:
 
 
 def _is_shown_as_it_is(line: str) -> bool:
-    """Check that no character is drawn as nothing, or moves or changes those beside it."""
+    """Check that no character moves or changes those beside it."""
     others = {char for char in line if not char.isascii()}
-    return not others & _BLANK_LETTERS and all(
-        char.isalnum() and unicodedata.bidirectional(char) == "L" for char in others
-    )
+    return all(char.isalnum() and unicodedata.bidirectional(char) == "L" for char in others)
 
 
 def _read(line: str) -> tuple[LineStep, ...]:

@@ -397,7 +397,7 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         raise
     except Exception as error:  # noqa: BLE001 (any error of a tool is reported to the agent)
         _log.warning("tool.failed", tool=offer.tool.name, error=repr(error))
-        return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
+        return ToolResult(f"{offer.tool.name} failed: {error}", failed=True, outside=True)
 
 
 def _grants(tx: Tx, conversation: Conversation) -> Iterator[tool_policy.Grant]:

@@ -371,13 +371,17 @@ class _Workspace:
             lambda: self.obeyed.find(str(arguments.get("change"))).show()
         )
 
-    async def fetch_url(self, arguments: FetchUrl) -> str:
+    async def fetch_url(self, arguments: FetchUrl) -> ToolResult:
         """Fetch a public web page or file as text; of HTML, the text and the link targets.
 
         Needs approval for each host unless already granted. At most 2 MB are read and 50 kB shown,
         within 20 seconds. Images, archives and other binary files are refused.
         """
-        return _describe_page(await self._network.fetch(arguments.url))
+        try:
+            return ToolResult(_describe_page(await self._network.fetch(arguments.url)))
+        except BackburnerError as error:
+            # It may quote the server, such as the target of a redirect.
+            return ToolResult(str(error), failed=True, outside=True)
 
     def _hint(self, result: CommandResult, arguments: RunCommand) -> str:
         if result.code == 0 or arguments.network or self._shell.cage_missing is not None:

@@ -29,7 +29,6 @@ from backburner.core.question import (
     CONSENT,
     DECLINE,
     MAX_ANSWER_CHARS,
-    MAX_PROMPT_CHARS,
     Purpose,
     Question,
     QuestionType,
@@ -161,10 +160,10 @@ def test_no_words_of_a_server_pass_for_a_line_of_ours() -> None:
     assert len([line for line in lines if line.startswith("- ")]) == 2
 
 
-def test_however_much_a_server_says_the_user_reads_where_the_answer_goes() -> None:
-    question = ask(*(field(name=f"n{n}", description="x" * 2_000) for n in range(30)))
+def test_all_of_what_a_server_says_is_shown() -> None:
+    question = ask(*(field(name=f"n{n}", description=f"{n}" * 90) for n in range(30)))
 
-    assert len(question.prompt) <= MAX_PROMPT_CHARS
+    assert all(f"{n}" * 90 in question.prompt for n in range(30))
     assert question.prompt.endswith(
         "Your answer goes to Mail (mail.example) only; the agent does not see it."
     )
@@ -237,18 +236,8 @@ def test_defaults_beyond_the_end_of_what_is_shown_are_not_sent() -> None:
     shown = [n for n in range(30) if f'- n{n} (optional; default: "d{n}"): ' in question.prompt]
     whole = shown[:-1]
 
-    assert 10 < len(shown) < 30
+    assert 1 < len(shown) < 30
     assert values(question, ACCEPT) == {f"n{n}": f"d{n}" for n in whole}
-
-
-def test_long_messages_leave_room_for_what_is_asked() -> None:
-    requests = [
-        InputRequest(key=str(n), message="\n" * 2_000, fields=(field(name=f"n{n}"),))
-        for n in range(5)
-    ]
-    question = ask_all(*requests)
-
-    assert [f"- n{n}" in question.prompt.splitlines() for n in range(5)] == [True] * 5
 
 
 def test_what_is_neither_accepted_nor_declined_is_no_answer_to_an_address() -> None:
@@ -261,8 +250,10 @@ def test_what_is_neither_accepted_nor_declined_is_no_answer_to_an_address() -> N
 
 
 def test_of_an_answer_only_whether_there_is_one_is_kept() -> None:
-    question = ask(url="https://pay.example/1")
-    assert "It wants you to visit https://pay.example/1" in question.prompt
+    question = ask(url="https://Pay.example:8443/bank.example")
+    lines = question.prompt.splitlines()
+    at = lines.index("It wants you to visit a page of pay.example:")
+    assert lines[at + 1] == "  https://Pay.example:8443/bank.example"
     accepted, declined = read_answer(question, ACCEPT), read_answer(question, " Decline")
 
     assert accepted.answers["one"].action is InputAction.ACCEPT

@@ -14,6 +14,7 @@ from backburner.core.connections.connection import (
     definition_digest,
 )
 from backburner.core.connections.listing import Listing
+from backburner.core.connections.naming import MAX_TOOL_NAME_CHARS
 from backburner.core.errors import Conflict, NotFound
 
 SEARCH = ToolDefinition(name="search", description="Search the mail.")
@@ -175,7 +176,9 @@ def test_tools_that_cannot_be_kept_cost_only_themselves() -> None:
     bad = [
         ToolDefinition(name=""),
         ToolDefinition(name="hid\u200bden"),
-        ToolDefinition(name="x" * (listing.MAX_TOOL_NAME_CHARS + 1)),
+        ToolDefinition(name="send\ufe0f"),
+        ToolDefinition(name="send "),
+        ToolDefinition(name="x" * (MAX_TOOL_NAME_CHARS + 1)),
         ToolDefinition(name="long", description="x" * (listing.MAX_DESCRIPTION_CHARS + 1)),
         ToolDefinition(name="null", description="\0"),
         ToolDefinition(name="large", parameters={"title": "x" * listing.MAX_SCHEMA_BYTES}),
@@ -186,8 +189,8 @@ def test_tools_that_cannot_be_kept_cost_only_themselves() -> None:
 
     assert list(found.tools) == [SEND, SEARCH]
     assert found.left_out.keys() == {
-        *("", "hid\u200bden", "x" * listing.MAX_TOOL_NAME_CHARS, "long", "null", "large", "deep"),
-        "send",
+        *("", "hid\u200bden", "x" * MAX_TOOL_NAME_CHARS, "long", "null", "large", "deep"),
+        *("send", "send\ufe0f", "send "),
     }
     assert all(found.left_out.values())
 

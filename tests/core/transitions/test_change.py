@@ -78,6 +78,14 @@ def test_only_what_differs_is_shown_each_in_one_line() -> None:
     assert "schedule" not in shown
 
 
+def test_what_cannot_be_seen_in_a_change_is_shown() -> None:
+    task = work()
+    terms = replace(Terms.of(task), prompt="Look.\ufe01\U000e0120")
+    shown = ask(task, WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=terms))
+
+    assert "-> 'Look.\\ufe01\\U000e0120'" in shown
+
+
 def test_connections_that_nothing_was_said_of_before_are_shown_too() -> None:
     task = replace(work(), connections=None)
     terms = replace(Terms.of(task), connections=("mail", "wiki"))

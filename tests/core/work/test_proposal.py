@@ -278,3 +278,13 @@ def test_no_line_of_an_agent_passes_for_one_of_ours() -> None:
     lines = asked.prompt.splitlines()
     assert [f"> {text}" in lines for text in theirs] == [True] * 5
     assert not any(text in lines for text in theirs)
+
+
+def test_a_proposal_shows_what_cannot_be_seen() -> None:
+    title, prompt = "Watch CI\u3164", "Look at CI.\ufe01\U000e0120 Say \u26a0\ufe0f."
+    hiding = replace(PROPOSED, title=title, state=State({"prompt": prompt}))
+    lines = proposal_question(hiding, "It helps.\u2800", now=NOON).prompt.splitlines()
+
+    assert lines[0] == "Proposed task: Watch CI\\u3164"
+    assert lines[1] == "> It helps.\\u2800"
+    assert "> Look at CI.\\ufe01\\U000e0120 Say \u26a0\ufe0f." in lines

@@ -301,7 +301,9 @@ ROWS = [
     Row(
         "the server redirects to another origin",
         on_call(refused(307, Location="http://169.254.169.254/latest/")),
-        *both(Raised(ConnectionFailed, "redirects to another address, http://169.254.169.254/")),
+        *both(
+            Raised(ConnectionFailed, "redirects to another address, http://169.254.169.254, which")
+        ),
     ),
     Row(
         "a page of HTML comes in answer",

@@ -68,6 +68,14 @@ async def test_tools_are_listed_as_the_server_describes_them(era: Era) -> None:
         (tool("b\u202ead"), "b\\u202ead", "cannot be seen"),
         (tool("b\x1b[2Jad"), "b\\u001b[2Jad", "cannot be seen"),
         (tool("b\nad"), "b\nad", "cannot be seen"),
+        (tool("send\ufe0f"), "send\\ufe0f", "cannot be seen"),
+        (tool("\u26a0\ufe0f"), "\u26a0\ufe0f", "cannot be seen"),
+        (tool("send\u034f"), "send\\u034f", "cannot be seen"),
+        (tool("send\u3164"), "send\\u3164", "cannot be seen"),
+        (tool("send "), "send ", "look like others"),
+        (tool(" send"), " send", "look like others"),
+        (tool("send\u00a0it"), "send\u00a0it", "look like others"),
+        (tool("re\u0301sume"), "re\u0301sume", "look like others"),
     ],
     ids=str,
 )
@@ -102,9 +110,8 @@ async def test_careless_annotations_say_nothing(annotations: object) -> None:
 
 
 async def test_a_description_loses_what_cannot_be_seen() -> None:
-    listed = await list_of(
-        tool("send", description="Send\u202e a\u200b mail.\x1b[31m\0\U000e0041\nSecond\tline.")
-    )
+    said = "Send\u202e a\u200b mail.\ufe01\U000e0120\x1b[31m\0\U000e0041\nSecond\tline."
+    listed = await list_of(tool("send", description=said))
 
     assert listed.tools[0].description == "Send a mail.[31m\N{REPLACEMENT CHARACTER}\nSecond\tline."
 
@@ -286,7 +293,10 @@ def test_words_of_a_schema_have_no_characters_that_cannot_be_seen() -> None:
     assert found.parameters == {"type": "object", "anyOf": [{"properties": {"description": plain}}]}
 
 
-@pytest.mark.parametrize("schema", [{"enum": ["a\u200b"]}, {"properties": {"a\u202e": {}}}])
+@pytest.mark.parametrize(
+    "schema",
+    [{"enum": ["a\u200b"]}, {"properties": {"a\u202e": {}}}, {"properties": {"a\u3164": {}}}],
+)
 def test_what_a_call_would_have_to_repeat_unseen_leaves_a_tool_out(schema: dict[str, Any]) -> None:
     with pytest.raises(BadRequest, match="characters that cannot be seen"):
         read_tool({"name": "a", "inputSchema": {"type": "object", **schema}})

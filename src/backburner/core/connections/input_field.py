@@ -19,8 +19,8 @@ from backburner.core.validation import MAX_INTEGER, escape_hidden
 
 #: A longer default is not shown, and so it is not sent.
 MAX_DEFAULT_CHARS = 200
-#: Of the words of the server about one value, and of the list of its options.
-_MAX_WORDS_CHARS, _MAX_OPTIONS_CHARS = 400, 1_000
+#: Of the options in a hint.
+_MAX_HINT_CHARS = 1_000
 _PLAIN_WORD = re.compile(r"[\w.,'&/+-]+(?: [\w.,'&/+-]+)*")
 _KINDS = {
     InputKind.NUMBER: "a number",
@@ -50,8 +50,6 @@ def describe_field(field: InputField) -> str:
     words = ": ".join(
         dict.fromkeys(filter(None, (_one_line(field.title), _one_line(field.description))))
     )
-    if len(words) > _MAX_WORDS_CHARS:
-        words = f"{words[:_MAX_WORDS_CHARS]}…"
     return (
         _show_word(field.name)
         + (f" ({marked})" if marked else "")
@@ -110,8 +108,7 @@ def _show_chosen(field: InputField, value: str) -> str | None:
 
 
 def _list_options(field: InputField) -> str:
-    text = " | ".join(_show_option(option) for option in field.options)
-    return text if len(text) <= _MAX_OPTIONS_CHARS else f"{text[:_MAX_OPTIONS_CHARS]}…"
+    return " | ".join(_show_option(option) for option in field.options)
 
 
 def _show_option(option: InputOption) -> str:
@@ -152,6 +149,8 @@ def _read_option(field: InputField, text: str) -> str:
         if len(found) == 1:
             return found.pop()
     options = _list_options(field)
+    if len(options) > _MAX_HINT_CHARS:
+        options = f"{options[:_MAX_HINT_CHARS]}…"
     raise BadAnswer(f"{text.strip()[:60]!r} is not one of the options.", hint=f"One of: {options}.")
 
 

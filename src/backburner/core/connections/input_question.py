@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from backburner.core.connections.input_field import describe_field, read_value, show_default
 from backburner.core.connections.input_request import (
@@ -39,8 +40,6 @@ from backburner.core.validation import check_text
 
 #: What is kept of an answer.
 ANSWERED, DECLINED = "answered", "declined"
-#: Of the messages of a server together: what it asks for has to fit as well.
-_MAX_MESSAGE_CHARS = 3_000
 _A_LINE_FOR_EACH = f"Answer with a line for each, such as `name: value`, or `{DECLINE}`."
 _DEFAULTS = (
     " A value without a line is sent with the default that is shown here;"
@@ -62,7 +61,10 @@ def input_question(
     kind: RunKind,
     now: datetime,
 ) -> Question:
-    """Show what a server asks for, in its words, and who it is."""
+    """Show all of what a server asks for, in its words, and who it is.
+
+    `check_askable` has refused what is too long for a question.
+    """
     options, prompt = _options(needed), _describe(needed, call, server)
     # The grant of the call was used when it was first made.
     binding = approval_binding([call])
@@ -133,9 +135,10 @@ def _options(needed: InputNeeded) -> tuple[str, ...]:
 def _describe(needed: InputNeeded, call: ToolCall, server: str) -> str:
     lines = [f"{server} asks you something during {call.tool.server}/{call.tool.name}:"]
     for request in needed.requests:
-        lines += _quote(request.message, limit=_MAX_MESSAGE_CHARS // len(needed.requests))
+        lines += [f"> {line}" for line in request.message.splitlines()]
         if request.url:
-            lines.append(f"It wants you to visit {request.url}")
+            lines.append(f"It wants you to visit a page of {urlsplit(request.url).hostname}:")
+            lines.append(f"  {request.url}")
         lines += [_describe_in_line(field) for field in request.fields]
     ending = f"\nYour answer goes to {server} only; the agent does not see it."
     if how := _how_to_answer(needed):
@@ -149,11 +152,6 @@ def _how_to_answer(needed: InputNeeded) -> str:
         has_defaults = any(show_default(field) is not None for field in fields)
         return f"{_A_LINE_FOR_EACH}{_DEFAULTS if has_defaults else ''}"
     return f"Answer, or `{DECLINE}`." if fields else ""
-
-
-def _quote(text: str, *, limit: int) -> list[str]:
-    quoted = "\n".join(f"> {line}" for line in text.splitlines())
-    return (quoted if len(quoted) <= limit else f"{quoted[:limit]}…").splitlines()
 
 
 def _describe_in_line(field: InputField) -> str:

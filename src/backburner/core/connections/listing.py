@@ -14,8 +14,9 @@ from backburner.core.connections.connection import (
     ToolNature,
     definition_digest,
 )
+from backburner.core.connections.naming import MAX_TOOL_NAME_CHARS, check_tool_name
 from backburner.core.errors import BadRequest, Conflict, NotFound
-from backburner.core.validation import check_json, check_text, hidden_characters, json_size
+from backburner.core.validation import check_json, check_text, json_size
 
 #: Of one connection.
 MAX_TOOLS = 500
@@ -24,7 +25,6 @@ MAX_LISTING_BYTES = 1_000_000
 #: as large.
 MAX_USER_LISTING_BYTES = 5_000_000
 #: Of one tool.
-MAX_TOOL_NAME_CHARS = 128
 MAX_DESCRIPTION_CHARS = 20_000
 MAX_SCHEMA_BYTES = 100_000
 
@@ -182,8 +182,6 @@ def _without_yes(ticks: Ticks) -> Ticks:
 
 
 def _check_definition(tool: ToolDefinition) -> None:
-    check_text("The name", tool.name, limit=MAX_TOOL_NAME_CHARS)
-    if not tool.name.strip() or hidden_characters(tool.name):
-        raise BadRequest("The name has characters that cannot be seen.")
+    check_tool_name(tool.name)
     check_text("The description", tool.description, limit=MAX_DESCRIPTION_CHARS)
     check_json("The schema", dict(tool.parameters), limit=MAX_SCHEMA_BYTES)

@@ -6,11 +6,12 @@ from ipaddress import ip_address
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from backburner.core.errors import BadRequest
-from backburner.core.validation import check_text, escape_hidden, normalize_title
+from backburner.core.validation import check_text, escape_hidden, is_hidden, normalize_title
 
 MAX_NAME_CHARS = 32
 MAX_TITLE_CHARS = 100
 MAX_URL_CHARS = 2_000
+MAX_TOOL_NAME_CHARS = 128
 #: The name of our own tools, and what a question or a restriction could be mistaken for.
 RESERVED_NAMES = frozenset({"all", "backburner", "none"})
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -66,6 +67,19 @@ def check_title(text: str) -> str:
     if not title or escape_hidden(title) != title:
         raise BadRequest("A connection needs a title that can be read.", hint="Write another.")
     return title
+
+
+def check_tool_name(name: object) -> str:
+    """Refuse a name that could be taken for that of another tool."""
+    if not isinstance(name, str) or not name.strip():
+        raise BadRequest("It has no name.")
+    if len(name) > MAX_TOOL_NAME_CHARS:
+        raise BadRequest(f"Its name is longer than {MAX_TOOL_NAME_CHARS} characters.")
+    if any(map(is_hidden, name)):
+        raise BadRequest("Its name contains characters that cannot be seen.")
+    if normalize_title(name) != name:
+        raise BadRequest("Its name contains spaces or letters that look like others.")
+    return name
 
 
 def check_url(url: str) -> str:

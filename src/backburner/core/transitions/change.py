@@ -29,7 +29,7 @@ from backburner.core.schedule import Schedule
 from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import from_json, to_json
 from backburner.core.transitions.edit import Terms
-from backburner.core.validation import canonical_json
+from backburner.core.validation import canonical_json, escape_hidden
 
 MAX_OPEN_CHANGES = 3
 _MAX_VALUE_CHARS = 1_500
@@ -67,7 +67,7 @@ def change_question(
         id=derive_question_id(work.id, "change", hashlib.sha256(asked.encode()).hexdigest()),
         purpose=Purpose.CHANGE,
         type=QuestionType.CONFIRMATION,
-        prompt="\n".join(_describe(work, change, zone)),
+        prompt=escape_hidden("\n".join(_describe(work, change, zone))),
         options=(YES, NO),
         run_id=run_id,
         # Its answer starts no run.

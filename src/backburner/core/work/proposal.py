@@ -21,7 +21,7 @@ from backburner.core.run import RunKind
 from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
 from backburner.core.signed_in import SIGNED_IN_TOOL
-from backburner.core.validation import canonical_json, check_text
+from backburner.core.validation import canonical_json, check_text, escape_hidden
 from backburner.core.work.timeouts import describe_timeout
 from backburner.core.work.views import continues_after_failures
 
@@ -172,7 +172,7 @@ def _describe(conversation: Conversation, why: str, zone: str) -> str:
         f"Nothing runs before you approve it: `backburner approve {short}`"
         f" or `backburner reject {short}`."
     )
-    return "\n".join(line for line in lines if line)
+    return escape_hidden("\n".join(line for line in lines if line))
 
 
 def _quote(text: str) -> str:

@@ -22,8 +22,9 @@ def check_address(text: str, label: str, *, allow: Iterable[IpNetwork] = ()) -> 
     http is for loopback only, where the operator allows it. Whether its host is public is checked
     when we connect. The address is not part of a message: it comes from a server's document.
     """
-    url = _parse(text)
-    if url is None:
+    url = parse_address(text)
+    # `host`, which is shown, is not in punycode.
+    if url is None or url.host != url.raw_host.decode():
         raise ConnectionFailed(f"{label} is not a valid address.", permanent=True)
     if not _is_encrypted(url, allow):
         raise ConnectionFailed(
@@ -40,13 +41,13 @@ def check_address(text: str, label: str, *, allow: Iterable[IpNetwork] = ()) -> 
     return url
 
 
-def _parse(text: str) -> httpx2.URL | None:
+def parse_address(text: str) -> httpx2.URL | None:
     """Return an address on whose host parsers agree: one finds what is shown, one what is asked."""
     if len(text) > MAX_URL_CHARS or not text.isascii() or not text.isprintable():
         return None
     try:
         url, other = httpx2.URL(text), urlsplit(text)
-        same = (other.hostname or "", other.port) == (url.host, url.port or other.port)
+        same = (other.hostname or "", other.port) == (url.raw_host.decode(), url.port or other.port)
     except (httpx2.InvalidURL, ValueError):
         return None
     return url if same else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backburner.core.connections.connection import ToolDefinition
+from backburner.core.connections.naming import MAX_TOOL_NAME_CHARS, check_tool_name
 from backburner.core.errors import BadRequest
 from backburner.core.validation import (
     canonical_json,
@@ -20,7 +21,6 @@ from backburner.gateway.upstream.limits import (
     MAX_LEFT_OUT,
     MAX_LIST_BYTES,
     MAX_SCHEMA_BYTES,
-    MAX_TOOL_NAME_CHARS,
     MAX_TOOLS,
 )
 from backburner.ports import ToolList
@@ -115,7 +115,7 @@ def read_tool(tool: object) -> ToolDefinition:
     check_json("The schema of its arguments", schema, limit=MAX_SCHEMA_BYTES)
     annotations = tool.get("annotations")
     return ToolDefinition(
-        name=_check_name(tool.get("name")),
+        name=check_tool_name(tool.get("name")),
         description=clean_description(tool.get("description")),
         parameters=_clean_schema(schema),
         says_read_only=isinstance(annotations, dict) and annotations.get("readOnlyHint") is True,
@@ -162,16 +162,6 @@ def clean_words(text: str, *, limit: int) -> str:
     plain = replace_invalid_characters(text[:limit]).replace("\r\n", "\n")
     hidden = hidden_characters(plain)
     return "".join(char for char in plain if char not in hidden).strip()
-
-
-def _check_name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise BadRequest("It has no name.")
-    if len(name) > MAX_TOOL_NAME_CHARS:
-        raise BadRequest(f"Its name is longer than {MAX_TOOL_NAME_CHARS} characters.")
-    if hidden_characters(name) or set(name) & {"\n", "\t"}:
-        raise BadRequest("Its name contains characters that cannot be seen.")
-    return name
 
 
 def _name(tool: object, number: int) -> str:

@@ -1,6 +1,8 @@
 """Questions of a server to the user: read from its requests, and written with its answers."""
 
+import re
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
 
 from mcp_types import (
@@ -12,6 +14,7 @@ from mcp_types import (
     InputResponses,
 )
 
+from backburner.core.connections.input_checks import TOO_LONG, check_askable
 from backburner.core.connections.input_request import (
     InputAction,
     InputAnswers,
@@ -21,10 +24,11 @@ from backburner.core.connections.input_request import (
     InputOption,
     InputRequest,
     InputValue,
-    asks_for_secret,
 )
+from backburner.core.connections.secret_words import asks_for_secret
 from backburner.core.errors import BadRequest
 from backburner.core.validation import hidden_characters
+from backburner.gateway.oauth.addresses import parse_address
 from backburner.gateway.upstream.definitions import clean_words
 from backburner.gateway.upstream.limits import (
     MAX_INPUT_FIELDS,
@@ -36,10 +40,23 @@ from backburner.gateway.upstream.limits import (
 
 MAX_LABEL_CHARS = 200
 MAX_URL_CHARS = 2_000
+MAX_HOST_CHARS = 253
+TOO_MANY = (
+    f"The server asks for more than {MAX_INPUT_REQUESTS} things at once, so the call was not"
+    " completed."
+)
+NO_ADDRESS = (
+    "The server wants the user to visit an address that is not valid, or could be taken for"
+    " another one: only https is allowed. The call was not completed."
+)
 NOT_PASSED_ON = (
     "The server asks for a password or another secret. Backburner does not pass secrets on to"
     " servers, so the call was not completed."
 )
+#: With the characters that addresses consist of: no spaces, quotes or backslashes, and in ASCII.
+_ADDRESS = re.compile(rf"https://[\w\-.~:/?#\[\]@!$&'()*+,;=%]{{1,{MAX_URL_CHARS}}}", re.ASCII)
+#: Names of other scripts are in punycode.
+_HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z](?:[a-z0-9-]*[a-z0-9])?")
 _KINDS = {
     "string": InputKind.TEXT,
     "number": InputKind.NUMBER,
@@ -57,21 +74,24 @@ def read_input_needed(result: InputRequiredResult) -> InputNeeded:
         )
     requests = result.input_requests or {}
     if len(requests) > MAX_INPUT_REQUESTS:
-        raise BadRequest(
-            f"The server asks for more than {MAX_INPUT_REQUESTS} things at once, so the call was"
-            " not completed."
-        )
-    return InputNeeded(
-        requests=tuple(_read_request(key, request) for key, request in requests.items()),
-        state=result.request_state,
+        raise BadRequest(TOO_MANY)
+    read = tuple(
+        _read_request(_whole(key, MAX_LABEL_CHARS), each) for key, each in requests.items()
     )
+    check_askable(read)
+    return InputNeeded(requests=read, state=result.request_state)
 
 
 def read_urls(data: object) -> InputNeeded | None:
-    """Read the addresses that a user has to visit before a call succeeds; None: there are none."""
+    """Read the addresses that a user has to visit before a call succeeds; None: there are none.
+
+    Raises `BadRequest` to refuse them.
+    """
     listed = data.get("elicitations") if isinstance(data, Mapping) else None
-    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_INPUT_REQUESTS:
+    if not isinstance(listed, list) or not listed:
         return None
+    if len(listed) > MAX_INPUT_REQUESTS:
+        raise BadRequest(TOO_MANY)
     requests = []
     for number, each in enumerate(listed, 1):
         try:
@@ -79,6 +99,7 @@ def read_urls(data: object) -> InputNeeded | None:
             requests.append(_visit(str(number), params))
         except ValueError:
             return None
+    check_askable(requests)
     return InputNeeded(requests=tuple(requests))
 
 
@@ -88,9 +109,10 @@ def read_params(key: str, params: ElicitRequestFormParams | ElicitRequestURLPara
         return _visit(key, params)
     request = InputRequest(
         key=key,
-        message=clean_words(params.message, limit=MAX_WORDS_CHARS),
+        message=_label(params.message, MAX_WORDS_CHARS),
         fields=_read_fields(params.requested_schema),
     )
+    check_askable([request])
     if asks_for_secret(request):
         raise BadRequest(NOT_PASSED_ON)
     return request
@@ -124,15 +146,20 @@ def _read_request(key: str, request: object) -> InputRequest:
 
 
 def _visit(key: str, params: ElicitRequestURLParams) -> InputRequest:
-    url = params.url
-    plain = url.isascii() and url.isprintable() and " " not in url
-    if not url.startswith("https://") or not plain or len(url) > MAX_URL_CHARS:
-        raise BadRequest(
-            "The server wants the user to visit an address that is not valid: only https is"
-            " allowed. The call was not completed."
-        )
-    message = clean_words(params.message, limit=MAX_WORDS_CHARS)
-    return InputRequest(key=key, message=message, url=url)
+    """Read an address for the user's browser, whose host has to be the one that is shown."""
+    address = parse_address(params.url) if _ADDRESS.fullmatch(params.url) else None
+    if address is None or address.userinfo or not _is_host(address.raw_host.decode()):
+        raise BadRequest(NO_ADDRESS)
+    return InputRequest(key=key, message=_label(params.message, MAX_WORDS_CHARS), url=params.url)
+
+
+def _is_host(text: str) -> bool:
+    """Say whether every browser goes to this host. Some take a number for an address."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return len(text) <= MAX_HOST_CHARS and bool(_HOST.fullmatch(text))
+    return True
 
 
 def _read_fields(schema: Mapping[str, Any]) -> tuple[InputField, ...]:
@@ -150,11 +177,11 @@ def _read_fields(schema: Mapping[str, Any]) -> tuple[InputField, ...]:
 
 
 def _read_field(name: str, schema: object, *, required: bool) -> InputField:
-    if not isinstance(schema, Mapping) or len(name) > MAX_LABEL_CHARS or hidden_characters(name):
+    if not isinstance(schema, Mapping) or hidden_characters(name):
         raise BadRequest("The server asks for a value in a form that is not valid.")
     kind, options = _read_kind(schema)
     return InputField(
-        name=name,
+        name=_whole(name, MAX_LABEL_CHARS),
         title=_label(schema.get("title")),
         description=_label(schema.get("description"), MAX_WORDS_CHARS),
         kind=kind,
@@ -177,8 +204,8 @@ def _read_kind(schema: Mapping[str, Any]) -> tuple[InputKind, tuple[InputOption,
     elif isinstance(kind, str) and kind in _KINDS:
         return _KINDS[kind], ()
     raise BadRequest(
-        f"The server asks for a value of the type {str(kind)[:40]!r}, which users cannot be asked"
-        " for. The call was not completed."
+        "The server asks for a value of a type that users cannot be asked for, so the call was not"
+        " completed."
     )
 
 
@@ -202,14 +229,21 @@ def _read_options(schema: Mapping[str, Any]) -> tuple[InputOption, ...]:
             f" text of up to {MAX_LABEL_CHARS} characters, so the call was not completed."
         )
     return tuple(
-        InputOption(value, _label(label) or clean_words(value, limit=MAX_LABEL_CHARS))
+        InputOption(_whole(value, MAX_WORDS_CHARS), _label(label) or _label(value))
         for value, label in pairs
         if isinstance(value, str)
     )
 
 
 def _label(value: object, limit: int = MAX_LABEL_CHARS) -> str:
-    return clean_words(value, limit=limit) if isinstance(value, str) else ""
+    return clean_words(_whole(value, limit), limit=limit) if isinstance(value, str) else ""
+
+
+def _whole(text: str, limit: int) -> str:
+    """Refuse a text that could be shown only in part."""
+    if len(text) > limit:
+        raise BadRequest(TOO_LONG)
+    return text
 
 
 def _default(value: object) -> InputValue | None:

@@ -33,8 +33,10 @@ class Effect(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     effect: Effect
-    #: The rest of a sentence that begins with the name of the server.
+    #: The rest of a sentence that begins with the name of the server. Agents read it as our words,
+    #: so it has none of the server's.
     why: str
+    #: For the owner, if the server has not answered; else for agents too, in our words.
     hint: str = ""
     #: The server's own words, if it has reported an error.
     said: str = ""
@@ -95,7 +97,11 @@ def fault_of_exception(error: Exception, *, connecting: bool) -> Fault:
             sent = not (connecting or isinstance(error, _NOT_SENT))
             reason = str(error).rstrip(".") or type(error).__name__
             failed = "broke off the connection" if sent else "could not be reached"
-            return Fault(effect=Effect.UNKNOWN if sent else Effect.NONE, why=f"{failed}: {reason}.")
+            effect = Effect.UNKNOWN if sent else Effect.NONE
+            if isinstance(error, httpx2.RemoteProtocolError):
+                # It may quote the server.
+                return Fault(effect=effect, why=f"{failed}.", hint=f"The reason: {reason}.")
+            return Fault(effect=effect, why=f"{failed}: {reason}.")
         case _:
             return Fault(effect=Effect.ENDED, why="could not be asked.", error=error)
 

@@ -27,6 +27,7 @@ from backburner.gateway.upstream.limits import (
     ANSWER_LIMIT,
     MAX_ERROR_BYTES,
     MAX_STREAMS,
+    MAX_WORDS_CHARS,
     AnswerLimit,
     count_values,
     find_limit,
@@ -59,6 +60,9 @@ _STATUS_COUNTS = frozenset(
         HTTPStatus.SERVICE_UNAVAILABLE,
     }
 )
+#: What agents are told of a server's own words.
+_MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,40}")
+_HOST = re.compile(r"[a-z0-9.-]{1,100}")
 _FOLLOWED = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
 
 
@@ -319,6 +323,13 @@ def _is_outage(fault: Fault) -> bool:
     return fault.effect is Effect.NONE or fault.scopes is not None or fault.error is not None
 
 
+def _origin(place: httpx2.URL) -> str:
+    host = place.raw_host.decode()
+    if place.scheme not in ("http", "https") or not _HOST.fullmatch(host):
+        return ""
+    return f", {place.scheme}://{host}{f':{place.port}' if place.port else ''}"
+
+
 def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
     """Return whether a redirect only adds or drops the slash at the end of an address.
 
@@ -352,14 +363,17 @@ def _no_answer(request: httpx2.Request, response: httpx2.Response, message: McpM
             place = target.copy_with(userinfo=b"", query=None, fragment=None)
         except (httpx2.InvalidURL, ValueError):
             place = httpx2.URL("about:blank")
-        why = f"redirects to another address, {place}, which is not followed."
         return Fault(
-            effect=Effect.ENDED, why=why, hint="Use that address if it is the one you want."
+            effect=Effect.ENDED,
+            why=f"redirects to another address{_origin(place)}, which is not followed.",
+            hint=f"Use its address if it is the one you want: {str(place)[:MAX_WORDS_CHARS]}",
         )
-    kind = _media_type(response) or "nothing"
+    kind = _media_type(response)
     if _is_packed(response):
         kind = "packed data"
-    why = f"answered with something that is not MCP ({response.status_code}, {kind[:100]})."
+    elif not _MEDIA_TYPE.fullmatch(kind):
+        kind = "an unknown type" if kind else "nothing"
+    why = f"answered with something that is not MCP ({response.status_code}, {kind})."
     if message.is_connecting:
         return Fault(effect=Effect.ENDED, why=why, hint="Check the address of the connection.")
     return Fault(effect=Effect.UNKNOWN, why=why)

@@ -164,15 +164,13 @@ class LiveClient:
         if error.message.startswith(_UNREADABLE):
             return Fault(effect=Effect.UNKNOWN, why="answered in a form that is not valid.")
         said = clean_words(error.message, limit=MAX_WORDS_CHARS)
-        return Fault(
-            effect=Effect.ANSWERED, why=f"reported the error {error.code}: {said}", said=said
-        )
+        return Fault(effect=Effect.ANSWERED, why=f"reported the error {error.code}.", said=said)
 
     def _connect_fault(self, error: Exception, within: timedelta) -> Fault:
         first = _first(error)
         if isinstance(first, TimeoutError):
             why = f"did not answer within {within.total_seconds():g} seconds."
-            fault = Fault(effect=Effect.NONE, why=f"{why} {self._wire.remark()}".strip(), once=True)
+            fault = Fault(effect=Effect.NONE, why=why, hint=self._wire.remark(), once=True)
         elif isinstance(first, ProcessFailed):
             effect = Effect.ENDED if first.permanent else Effect.NONE
             fault = Fault(effect=effect, why=f"was not started: {first.message}", hint=first.hint)

@@ -88,10 +88,9 @@ class ProgramStreams:
         # No call can be made from here on.
         self.ended = Fault(effect=Effect.UNKNOWN, why="ended.", reopen=True)
         exit_words = await running.end()
-        why = f"{why or exit_words} {self.remark()}".strip()
         # One that writes something else will do so again.
         is_useless = self._other_lines > MAX_OTHER_LINES
-        self.ended = replace(self.ended, why=why, once=is_useless)
+        self.ended = replace(self.ended, why=why or exit_words, hint=self.remark(), once=is_useless)
         incoming.close()
 
     async def _read_lines(self, running: RunningProgram, incoming: Any) -> str:

@@ -283,7 +283,7 @@ class UpstreamSession:
         # The words of a server alone, so that a refused sign-in is recognised by them.
         text = fault.said or f"{self._title} {fault.why} {fault.hint}".strip()
         told = "\n".join([text, *(f"[{note}]" for note in notes)])
-        return ToolResult(told, failed=True, outside=bool(fault.said))
+        return ToolResult(told, failed=True, outside=bool(fault.said or notes))
 
     async def _look_into(self, *, repeatable: bool) -> str:
         """Look into the sign-in once, for a result that may refuse it; return what has changed.

@@ -12,17 +12,23 @@ from backburner.core.connections.imports.shown_program import (
     show_command,
 )
 from backburner.core.errors import BadRequest
+from backburner.core.validation import hidden_characters
 
 
 @requirement("Z-import")
 @pytest.mark.parametrize(
-    "word", ["a\x1b[2Kb", "a\rb", "a\nb", "a\tb", "a\u202eb", "a\u200bb", "\x7f", "a\u2028b", "\0"]
+    "word",
+    [
+        *("a\x1b[2Kb", "a\rb", "a\nb", "a\tb", "a\u202eb", "a\u200bb", "\x7f", "a\u2028b", "\0"),
+        *("--mode=safe\ufe00\U000e0140", "\u3164", "a\u2800b"),
+    ],
 )
 def test_a_command_with_characters_that_cannot_be_seen_is_refused(word: str) -> None:
     with pytest.raises(BadRequest, match="cannot be seen") as refused:
         check_command(["/bin/x", word])
     assert word not in refused.value.message
     assert refused.value.message.isprintable()
+    assert not hidden_characters(refused.value.message)
 
 
 def test_every_word_stands_in_a_line_of_its_own() -> None:

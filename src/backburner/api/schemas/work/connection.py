@@ -25,8 +25,13 @@ from backburner.core.connections.connection import (
     ConnectionTool,
     ToolDefinition,
 )
-from backburner.core.connections.listing import MAX_TOOL_NAME_CHARS, MAX_TOOLS
-from backburner.core.connections.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS
+from backburner.core.connections.listing import MAX_TOOLS
+from backburner.core.connections.naming import (
+    MAX_NAME_CHARS,
+    MAX_TITLE_CHARS,
+    MAX_TOOL_NAME_CHARS,
+    MAX_URL_CHARS,
+)
 from backburner.core.connections.scopes import select_named
 from backburner.core.errors import BadRequest
 
