@@ -49,6 +49,19 @@ async def test_a_sign_in_ends_with_tokens_for_that_server(
     assert await is_let_in(peer, tokens)
 
 
+@pytest.mark.parametrize("as_listed", ["with", "without"])
+async def test_the_slash_after_the_host_of_an_issuer_makes_no_other_issuer(
+    oauth: CheckedOAuth, peer: OAuthPeer, as_listed: str
+) -> None:
+    """Google's MCP servers name it with one, and its metadata without."""
+    bare = peer.issuer.rstrip("/")
+    other, own = (f"{bare}/", bare) if as_listed == "with" else (bare, f"{bare}/")
+    peer.switch(resource_metadata={"authorization_servers": [other]}, metadata={"issuer": own})
+    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+
+    assert begun.pending.issuer.issuer == own
+
+
 async def is_let_in(peer: OAuthPeer, tokens: Tokens) -> bool:
     async with httpx2.AsyncClient(trust_env=False) as client:
         headers = {"authorization": f"Bearer {tokens.access}", "accept": "application/json"}

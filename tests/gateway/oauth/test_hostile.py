@@ -36,6 +36,7 @@ async def refusal(oauth: CheckedOAuth, peer: OAuthPeer) -> str:
     [
         ({"issuer": "https://other.example"}, "those of another authorization server"),
         ({"issuer": "http://127.0.0.1:1/"}, "those of another authorization server"),
+        ({"issuer": ["http://127.0.0.1:1"]}, "those of another authorization server"),
         ({"authorization_endpoint": "http://mail.example/authorize"}, "is not an https address"),
         ({"authorization_endpoint": "javascript:alert(1)"}, "is not an https address"),
         ({"authorization_endpoint": "file:///etc/passwd"}, "is not an https address"),

@@ -86,12 +86,12 @@ async def discover(requests: Requests, server_url: str) -> SignInTerms:
             hint="Connect to it with a key in a header. Redirects are not followed.",
             permanent=True,
         )
-    url, metadata = found
+    url, issuer, metadata = found
     _check_metadata(metadata)
     scopes = challenged or resource.scopes
     if scopes and OFFLINE_ACCESS in (metadata.scopes_supported or ()):
         scopes = tuple(dict.fromkeys((*scopes, OFFLINE_ACCESS)))
-    return SignInTerms(resource.issuer, resource.resource, metadata, scopes, url)
+    return SignInTerms(issuer, resource.resource, metadata, scopes, url)
 
 
 async def _ask_without_token(requests: Requests, server_url: str) -> Answer:
@@ -141,8 +141,8 @@ async def _may_have_tokens_for(requests: Requests, own: str, resource: str, foun
 
 async def _find_metadata(
     requests: Requests, issuer: str, server_url: str
-) -> tuple[str, OAuthMetadata] | None:
-    """Return metadata, and where they were found."""
+) -> tuple[str, str, OAuthMetadata] | None:
+    """Return where metadata were found, the issuer as they write it, and the metadata."""
     address = check_address(issuer, "The issuer", allow=requests.allow)
     if address.query:
         raise ConnectionFailed("The issuer has a query in its address.", permanent=True)
@@ -151,7 +151,8 @@ async def _find_metadata(
         if document is None:
             continue
         label = f"The metadata of {address.host}"
-        if document.get("issuer") != issuer:
+        own = document.get("issuer")
+        if not isinstance(own, str) or not is_same_issuer(own, issuer):
             raise ConnectionFailed(
                 f"{label} are those of another authorization server: its issuer is not the one"
                 " that the MCP server names.",
@@ -161,8 +162,17 @@ async def _find_metadata(
             endpoint = document.get(f"{name}_endpoint")
             if isinstance(endpoint, str):
                 check_address(endpoint, f"The {name} endpoint", allow=requests.allow)
-        return url, _validate(OAuthMetadata, document, label)
+        return url, own, _validate(OAuthMetadata, document, label)
     return None
+
+
+def is_same_issuer(one: str, other: str) -> bool:
+    """Compare issuers as they are written, but for the slash at the end of a host: servers name
+    Google's with one, which has none, and no other issuer can have that address."""
+    if one == other:
+        return True
+    origin, longer = sorted((one, other), key=len)
+    return longer == f"{origin}/" and urlsplit(origin).path == ""
 
 
 def _check_metadata(metadata: OAuthMetadata) -> None:

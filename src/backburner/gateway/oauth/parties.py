@@ -5,7 +5,7 @@ import re
 import httpx2
 
 from backburner.core.errors import ConnectionFailed
-from backburner.gateway.oauth.discovery import SignInTerms
+from backburner.gateway.oauth.discovery import SignInTerms, is_same_issuer
 
 #: Paths that lead nowhere else, however a server reads them: no `..`, and nothing encoded.
 _WELL_KNOWN = re.compile(rb"/\.well-known/(?!.*\.\.)[\w./~-]+")
@@ -13,7 +13,7 @@ _WELL_KNOWN = re.compile(rb"/\.well-known/(?!.*\.\.)[\w./~-]+")
 
 def check_named(found: SignInTerms, named: str) -> None:
     """Refuse another issuer than its user has named."""
-    if named not in ("", found.issuer):
+    if named and not is_same_issuer(named, found.issuer):
         raise ConnectionFailed(
             f"The server names another authorization server than you: {found.issuer}.",
             hint="Nothing was sent to it. If it is the right one, name it.",
