@@ -5,7 +5,7 @@ policy allows the call, and records the call. After: its result is recorded.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +21,14 @@ from backburner.core.connections.input_request import InputNeeded
 from backburner.core.content.file import DEFAULT_LIMITS, FileLimits
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, ConnectionFailed, Fenced
-from backburner.core.ids import CallId, ConversationId, ItemId, derive_question_id, new_call_id
+from backburner.core.ids import (
+    CallId,
+    ConnectionId,
+    ConversationId,
+    ItemId,
+    derive_question_id,
+    new_call_id,
+)
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.shown_call import show_call
@@ -345,6 +352,13 @@ class Gate:
             if len(self.unapproved) < task_test_run.MAX_LISTED_CALLS:
                 self.unapproved.append(call)
         return CALL_LISTED
+
+    def forget_removed(self, existing: Collection[ConnectionId]) -> None:
+        """Ask about no calls on connections that their owner has removed meanwhile."""
+        for call in tuple(self.unapproved):
+            if call.tool.connection is not None and call.tool.connection not in existing:
+                self.unapproved.remove(call)
+                self._listed.discard(tool_policy.call_digest(call))
 
     def list_question(self, task_id: ConversationId, *, now: datetime) -> Question:
         """Make one question for all calls that a test run has not made."""
