@@ -200,3 +200,61 @@ async def test_always_here_for_a_removed_connection_is_no_grant_for_another_of_i
 
     assert servers["mail"].calls == []
     assert connected.question(chat).purpose is Purpose.APPROVAL
+
+
+async def propose_mail(stage: Stage, servers: FakeServers) -> tuple[Conversation, Conversation]:
+    """Let a task propose that another one uses the mail; return both."""
+    servers.add(stage, in_chats=False)
+    other = await stage.task(DAILY, title="Other")
+    change = {"task": other.id, "connections": ["mail"]}
+    stage.engine.then(Call("task_update", change), End({"complete": True}))
+    here = await stage.task(connections=("mail",))
+    await stage.work()
+    assert stage.question(here).purpose is Purpose.CHANGE
+    return here, other
+
+
+async def test_a_change_that_waits_ends_with_the_connection_that_it_names(
+    connected: Stage, servers: FakeServers
+) -> None:
+    here, other = await propose_mail(connected, servers)
+    paused = Call("task_pause", {"task": other.id})
+    connected.engine.then(paused, End({"complete": True}))
+    unrelated = await connected.task(title="Unrelated")
+    await connected.work()
+    (mail,) = (await manage.list_connections(connected.deps, USER))[:1]
+
+    await replace_server(connected, servers, mail.connection.id)
+
+    assert connected.load(here).questions == ()
+    assert "It was withdrawn" in connected.said(here)[-1]
+    assert not connected.load(other).connections
+    assert connected.question(unrelated).purpose is Purpose.CHANGE
+
+
+async def test_a_yes_to_a_change_gives_no_other_connection_of_a_name_that_it_shows(
+    connected: Stage, servers: FakeServers
+) -> None:
+    here, other = await propose_mail(connected, servers)
+    (mail,) = (await manage.list_connections(connected.deps, USER))[:1]
+    # As if the change had been proposed at the same moment.
+    connected.database.run(lambda tx: tx.connections.remove(USER, mail.connection.id))
+    servers.add(connected, "mail", url="https://eve.example/mcp", in_chats=False)
+
+    await connected.answer(here, YES)
+
+    assert not connected.load(other).connections
+    assert (
+        "Not changed: a connection was removed since this was proposed: mail."
+        in connected.said(here)[-1]
+    )
+
+
+async def test_a_yes_to_a_change_gives_the_connections_that_it_shows(
+    connected: Stage, servers: FakeServers
+) -> None:
+    here, other = await propose_mail(connected, servers)
+
+    await connected.answer(here, YES)
+
+    assert connected.load(other).connections == ("mail",)
