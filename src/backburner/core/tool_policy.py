@@ -235,9 +235,9 @@ def call_digest(call: ToolCall) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def inherits_grants(kind: Kind) -> bool:
-    """Return whether conversations of this kind use their parent's lasting grants."""
-    return kind is Kind.JOB
+def inherits_grants(conversation: Conversation) -> bool:
+    """Return whether work uses its parent's lasting grants: jobs that no token handed out."""
+    return conversation.kind is Kind.JOB and conversation.uses is None
 
 
 def approval_options(calls: Iterable[ToolCall]) -> tuple[str, ...]:

@@ -414,7 +414,7 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
 
 def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
     grants = list(tx.grants.valid(conversation.user_id, conversation.id))
-    if tool_policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
+    if tool_policy.inherits_grants(conversation) and conversation.parent_id is not None:
         parent = tx.conversations.load(conversation.user_id, conversation.parent_id)
         # The same line does something else in another folder.
         if parent.folder_path == conversation.folder_path:

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 from support.cases.policy_cases import MAIL, SEND, asked_about, command, fetch, granted, judge
+from support.stage import make
 from support.stage.make import NOON
 
-from backburner.core.conversation import Kind
+from backburner.core.conversation import Kind, Use
 from backburner.core.ids import ConnectionId, derive_grant_id
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
@@ -125,7 +126,11 @@ def test_always_here_to_a_question_that_recorded_no_connection_allows_nothing_on
 
 @pytest.mark.parametrize("kind", Kind)
 def test_only_jobs_work_under_the_grants_of_their_parent(kind: Kind) -> None:
-    assert inherits_grants(kind) == (kind is Kind.JOB)
+    work = make.conversation(kind=kind)
+
+    assert inherits_grants(work) == (kind is Kind.JOB)
+    # What a token hands out was not what the user allowed.
+    assert not inherits_grants(replace(work, uses=frozenset(Use)))
 
 
 def test_always_here_is_offered_where_every_call_can_be_held_to_something() -> None:
