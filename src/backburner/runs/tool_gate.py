@@ -283,6 +283,10 @@ class Gate:
         if tx.turns.is_cancelled(self.turn):
             # Not stopped here: whoever cancelled it may be in the same group, and fail with it.
             return StopReason.CANCELLED
+        tool = check_offered(tx, conversation, offer.tool)
+        if isinstance(tool, ToolResult):
+            return tool
+        call = replace(call, tool=tool)
         decision = tool_policy.decide(
             call,
             _grants(tx, conversation),
@@ -293,8 +297,6 @@ class Gate:
         )
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
-        if (refused := check_offered(tx, conversation, call.tool)) is not None:
-            return refused
         used = {earlier for earlier, by in self._answered.items() if by != call_id}
         digest = tool_policy.call_digest(call)
         receipt = tool_journal.find_receipt(digest, self.past_calls, used=used)
@@ -308,7 +310,11 @@ class Gate:
                 if self.unapproved and not self.lists_calls:
                     # Another call of the same message needs approval: the run is about to end.
                     return RUN_IS_ENDING
-                read_only = offer.read_only or tool_policy.is_read_only(call)
+                if offer.tool.repeatable and not tool.repeatable:
+                    # Its session does not know, and would repeat a call that may have been made.
+                    return _not_repeatable(tool)
+                is_read_only = tool.free if tool.connection else offer.read_only
+                read_only = is_read_only or tool_policy.is_read_only(call)
                 # Before: the response of the transaction may be lost.
                 self.unfinished.add(call_id)
                 self.has_changes |= not read_only
@@ -410,6 +416,12 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
     except Exception as error:  # noqa: BLE001 (any error of a tool is reported to the agent)
         _log.warning("tool.failed", tool=offer.tool.name, error=repr(error))
         return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
+
+
+def _not_repeatable(tool: Tool) -> ToolResult:
+    name = tool_policy.qualified_name(tool)
+    text = f"The owner says that {name} is not repeatable any more. Later runs can call it."
+    return ToolResult(text, failed=True)
 
 
 def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
