@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +247,39 @@ def test_work_that_tokens_handed_out_over_mcp_has_no_memories(
     restricted = {row["id"] for row in after["conversations"] if row["uses"] == ""}
     assert restricted == {"c_editor", "c_job", "c_below"}
     assert {row["uses"] for row in after["credentials"]} == {""}
+
+
+def test_lasting_grants_for_tools_of_connections_end(engine: Engine, tmp_path: Path) -> None:
+    bring_up_to_date(engine, versions=(first(18, OUR_VERSIONS, tmp_path / "before"),))
+    mail = {"server": "mail", "tool": "send", "call": None}
+    rows = [
+        {"id": "g_lasting", **mail},
+        {"id": "g_once", **mail, "call": "digest"},
+        {"id": "g_own", **mail, "server": "backburner", "tool": "fetch_url"},
+        # Of another user, who has no connection of that name.
+        {"id": "g_other", **mail, "user_id": "2", "conversation_id": "2"},
+    ]
+    with engine.begin() as connection:
+        fill(connection, "1")
+        fill(connection, "2")
+        tables = {table.name: table for table in reflect(connection)}
+        owned = tables["connections"].c.user_id == "1"
+        connection.execute(tables["connections"].update().where(owned).values(name="mail"))
+        limits = inspect(connection).get_check_constraints("grants")
+        usual = {one.name: some_value(one, "1", limits) for one in tables["grants"].columns}
+        for row in rows:
+            connection.execute(tables["grants"].insert().values(usual | {"ended_at": None} | row))
+    bring_up_to_date(engine)
+
+    with engine.begin() as connection:
+        after = read(connection)["grants"]
+    kept = {row["id"] for row in after if row["ended_at"] is None}
+    assert kept == {"g_once", "g_own", "g_other"}
+    (ended,) = [row for row in after if row["id"] == "g_lasting"]
+    at = ended["ended_at"]
+    if engine.dialect.name == "sqlite":
+        at = datetime.fromtimestamp(at / 1_000_000, UTC)
+    assert abs(datetime.now(UTC) - at) < timedelta(days=1)
 
 
 def assert_kept(before: Rows, after: Rows) -> None:

@@ -12,6 +12,7 @@ from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import (
     Conversation,
+    Kind,
     Message,
     MessageRole,
     OnRepeatedFailure,
@@ -37,6 +38,7 @@ from backburner.core.question import (
     Question,
     accept_answer,
     is_exact_answer,
+    match_chat_message,
 )
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import NewMessage, Step, Stops
@@ -124,6 +126,8 @@ async def send(
         conversation = tx.conversations.lock(user, conversation_id)
         if answers is not None:
             _check_pending(conversation, answers, text)
+        if by is not None and not _is_answer(conversation, text):
+            _check_instructions(tx, by, conversation)
         step = transitions.receive_message(
             conversation, text, message_id=message_id, now=tx.now, profile=profile
         )
@@ -185,6 +189,7 @@ async def edit_last(
     text: str,
     *,
     profile: str | None = None,
+    by: Caller | None = None,
 ) -> SentMessage:
     """Replace the user's last message; everything after it is removed with it."""
     check_message(text)
@@ -193,6 +198,8 @@ async def edit_last(
 
     def work(tx: Tx) -> SentMessage:
         conversation = tx.conversations.lock(user, conversation_id)
+        if by is not None:
+            _check_instructions(tx, by, conversation)
         try:
             tx.messages.remove_last(user, conversation_id)
         except NotFound:
@@ -293,6 +300,17 @@ def _check_pending(conversation: Conversation, answers: QuestionId, text: str) -
             hint="It may be answered already; look at the list of questions.",
         )
     accept_answer(question, text)
+
+
+def _is_answer(conversation: Conversation, text: str) -> bool:
+    question = conversation.pending_question
+    return question is not None and match_chat_message(question, text) is not None
+
+
+def _check_instructions(tx: Tx, by: Caller, conversation: Conversation) -> None:
+    """Refuse a message that tells a task or a job more than its sender may; in chats they talk."""
+    if conversation.kind is not Kind.CHAT:
+        consent.check_instructions(tx, by, conversation)
 
 
 def _decide(

@@ -1,6 +1,6 @@
 """Creates tasks and proposals, of changes too, for users, agents and clients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
 from backburner.core.conversation import Author, Conversation, Status, Use, common_uses, mark_brief
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, LimitReached, NotFound
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.ids import ConnectionId, ConversationId, UserId
 from backburner.core.question import Purpose, Question
 from backburner.core.schedule import After
 from backburner.core.transitions import Brief, Step, Terms, change
@@ -145,6 +145,7 @@ def propose_change(
         run_id=None if origin.turn is None else origin.turn.run_id,
         now=tx.now,
         zone=zone,
+        existing=_connection_ids(tx, origin.user),
     )
     steps.save(tx, transitions.ask_owner(here, question))
     return question
@@ -157,6 +158,10 @@ def apply_change(tx: Tx, deps: Deps, here: Conversation, question: Question) -> 
         work = tx.conversations.lock(here.user_id, wanted.work_id)
         if change.digest(work) != question.binds_to["before"]:
             text = f"Not changed: {work.title!r} has changed since this was proposed."
+        elif lost := _lost_connections(tx, work, question):
+            text = (
+                f"Not changed: a connection was removed since this was proposed: {', '.join(lost)}."
+            )
         else:
             text = _make_change(tx, deps, work, wanted)
     except NotFound:
@@ -230,6 +235,18 @@ def save_change(tx: Tx, before: Conversation, step: Step) -> None:
             steps.stop_all(tx, child)
     forget_session(tx, before, after)
     steps.save(tx, step)
+
+
+def _lost_connections(tx: Tx, work: Conversation, question: Question) -> Sequence[str]:
+    named = change.named_connections(question)
+    if not named:
+        return ()
+    tx.connections.hold(work.user_id, named)
+    return change.lost_connections(question, work, _connection_ids(tx, work.user_id))
+
+
+def _connection_ids(tx: Tx, user: UserId) -> Mapping[str, ConnectionId]:
+    return {connection.name: connection.id for connection in tx.connections.list(user)}
 
 
 def _change_step(tx: Tx, deps: Deps, work: Conversation, wanted: WorkChange) -> Step:

@@ -1,6 +1,6 @@
 """Schedules as users give them: as a phrase, an interval or JSON, in their time zone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -73,8 +73,12 @@ async def set_schedule(
     timing: Timing,
     *,
     prompt: str | None = None,
+    check_instructions: Callable[[Tx, Conversation], None] | None = None,
 ) -> Conversation:
-    """Schedule work in a conversation, or reschedule it; `prompt` replaces its prompt."""
+    """Schedule work in a conversation, or reschedule it; `prompt` replaces its prompt.
+
+    `check_instructions` refuses a caller who may not tell it what to do.
+    """
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
         state = conversation.state
@@ -83,7 +87,11 @@ async def set_schedule(
                 raise BadRequest("The prompt is empty.", hint="Describe the work.")
             state = replace(state, context={**state.context, "prompt": prompt})
         resolved = resolve(tx, user, timing, conversation_id)
-        return transitions.set_schedule(conversation, resolved, now=tx.now, state=state)
+        step = transitions.set_schedule(conversation, resolved, now=tx.now, state=state)
+        # A changed proposal is asked about anew in any case.
+        if check_instructions is not None and state != conversation.state and not step.asked:
+            check_instructions(tx, conversation)
+        return step
 
     return await active_limit.change(deps, user, conversation_id, transition)
 

@@ -104,6 +104,8 @@ class Grant:
     server: str
     tool: str
     definition: str
+    #: The connection of the tool; a later one of its name is another.
+    connection: ConnectionId | None = None
     #: Digest of the single call it is for; None for a lasting grant.
     call: str | None = None
     #: Lasting grants: the command, or the host.
@@ -233,9 +235,9 @@ def call_digest(call: ToolCall) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def inherits_grants(kind: Kind) -> bool:
-    """Return whether conversations of this kind use their parent's lasting grants."""
-    return kind is Kind.JOB
+def inherits_grants(conversation: Conversation) -> bool:
+    """Return whether work uses its parent's lasting grants: jobs that no token handed out."""
+    return conversation.kind is Kind.JOB and conversation.uses is None
 
 
 def approval_options(calls: Iterable[ToolCall]) -> tuple[str, ...]:
@@ -253,6 +255,7 @@ def approval_binding(calls: Iterable[ToolCall]) -> dict[str, Any]:
                 "server": call.tool.server,
                 "tool": call.tool.name,
                 "definition": call.tool.definition,
+                "connection": call.tool.connection,
                 "arguments": dict(call.arguments),
                 "digest": call_digest(call),
                 "words": words if (words := _words(call)) is None else list(words),
@@ -285,6 +288,8 @@ def _grant(grant_id: GrantId, bound: Mapping[str, Any], *, lasting: bool, now: d
         server=bound["server"],
         tool=bound["tool"],
         definition=bound["definition"],
+        # Questions that were asked before did not record it: a grant for nothing.
+        connection=bound.get("connection"),
         call=None if lasting else bound["digest"],
         words=tuple(bound["words"] or ()) if lasting else (),
         expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
@@ -322,7 +327,7 @@ def _matches(grant: Grant, call: ToolCall, now: datetime) -> bool:
         return False
     if grant.call is not None:
         return grant.call == call_digest(call)
-    return _words(call) == grant.words
+    return grant.connection == tool.connection and _words(call) == grant.words
 
 
 def _words(call: ToolCall) -> tuple[str, ...] | None:

@@ -158,8 +158,11 @@ class Connections(Protocol):
     ) -> None: ...
     def find_offered(
         self, user: UserId, connection_id: ConnectionId, tool: str, digest: str
-    ) -> Connection | None:
-        """Find a connection, if its owner has accepted this definition of the tool."""
+    ) -> tuple[Connection, ConnectionTool] | None:
+        """Find a connection and what its owner says of the tool now.
+
+        Only if they have accepted this definition, which is left out but for the name.
+        """
 
     def note_use(
         self, user: UserId, connection_id: ConnectionId, *, at: datetime, error: str = ""

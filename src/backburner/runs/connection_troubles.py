@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from backburner.core.connections import access
+from backburner.core.connections.offer import make_tool
 from backburner.core.conversation import Conversation
 from backburner.core.errors import CallInDoubt, ConnectionFailed, SignedOut
 from backburner.core.question import SKIP, Purpose
@@ -99,16 +100,19 @@ def find_receipts(
     return [entry for entry in past_calls if entry.run_id != turn.run_id or entry.id in settled]
 
 
-def check_offered(tx: Tx, conversation: Conversation, tool: Tool) -> ToolResult | None:
-    """Refuse a call on a connection that its owner has taken away since the run began."""
+def check_offered(tx: Tx, conversation: Conversation, tool: Tool) -> Tool | ToolResult:
+    """Return a tool of a connection as its owner has ticked it by now.
+
+    Refuse it if they have taken it away since the run began.
+    """
     if tool.connection is None:
-        return None
+        return tool
     found = tx.connections.find_offered(
         conversation.user_id, tool.connection, tool.name, tool.definition
     )
-    if found is None or not access.may_use(conversation, found):
+    if found is None or not access.may_use(conversation, found[0]):
         return _refusal(f"The owner has taken {tool.server}/{tool.name} away from this work.")
-    return None
+    return make_tool(*found)
 
 
 def _refusal(text: str) -> ToolResult:

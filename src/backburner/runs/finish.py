@@ -95,6 +95,7 @@ class _Ending:
             outside = conversation.outside_read
             tx.summaries.put(turn.user_id, turn.conversation_id, result.summary, outside=outside)
             conversation = replace(conversation, summarized=True)
+        self._forget_removed(tx)
         if tx.turns.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
             self._cancelled(tx, conversation)
         elif result.is_done:
@@ -109,6 +110,11 @@ class _Ending:
             self._interrupted(tx, conversation)
         # Last: runs that end at the same time wait for each other here.
         self.trouble.note_outage(tx)
+
+    def _forget_removed(self, tx: Tx) -> None:
+        if any(call.tool.connection is not None for call in self.gate.unapproved):
+            user = self.claim.turn.user_id
+            self.gate.forget_removed({one.id for one in tx.connections.list(user)})
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
         """Lock the jobs that the run waits for; return which of them have settled.
@@ -163,9 +169,7 @@ class _Ending:
     def _interrupted(self, tx: Tx, conversation: Conversation) -> None:
         match self.reason:
             case StopReason.APPROVAL:
-                question = self.gate.question(now=tx.now)
-                step = transitions.ask_owner(conversation, question)
-                self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
+                self._ask_for_approval(tx, conversation)
             case StopReason.IN_DOUBT:
                 # The same run goes on with the answer, so that its journal stays.
                 step = Step(conversation=conversation, messages=self._partial_reply())
@@ -246,6 +250,15 @@ class _Ending:
         """Return what failed for good, if nobody watched the run: a reply says so itself."""
         is_work = self.claim.turn.kind is RunKind.BACKGROUND
         return self.gate.troubles.failure if is_work else None
+
+    def _ask_for_approval(self, tx: Tx, conversation: Conversation) -> None:
+        if not self.gate.unapproved:
+            # Its owner has removed the connection meanwhile: the run goes on without it.
+            step = Step(conversation=conversation, messages=self._partial_reply())
+            self._hand_back(tx, step, until=tx.now)
+            return
+        step = transitions.ask_owner(conversation, self.gate.question(now=tx.now))
+        self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
 
     def _ask_for_input(self, tx: Tx, conversation: Conversation) -> None:
         """Hand the run back until its owner has answered what servers ask of them."""

@@ -5,7 +5,7 @@ policy allows the call, and records the call. After: its result is recorded.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +21,14 @@ from backburner.core.connections.input_request import InputNeeded
 from backburner.core.content.file import DEFAULT_LIMITS, FileLimits
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, ConnectionFailed, Fenced
-from backburner.core.ids import CallId, ConversationId, ItemId, derive_question_id, new_call_id
+from backburner.core.ids import (
+    CallId,
+    ConnectionId,
+    ConversationId,
+    ItemId,
+    derive_question_id,
+    new_call_id,
+)
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.shown_call import show_call
@@ -278,6 +285,10 @@ class Gate:
         if tx.turns.is_cancelled(self.turn):
             # Not stopped here: whoever cancelled it may be in the same group, and fail with it.
             return StopReason.CANCELLED
+        tool = check_offered(tx, conversation, offer.tool)
+        if isinstance(tool, ToolResult):
+            return tool
+        call = replace(call, tool=tool)
         decision = tool_policy.decide(
             call,
             _grants(tx, conversation),
@@ -288,8 +299,6 @@ class Gate:
         )
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
-        if (refused := check_offered(tx, conversation, call.tool)) is not None:
-            return refused
         used = {earlier for earlier, by in self._answered.items() if by != call_id}
         digest = tool_policy.call_digest(call)
         receipt = tool_journal.find_receipt(digest, self.past_calls, used=used)
@@ -303,7 +312,11 @@ class Gate:
                 if self.unapproved and not self.lists_calls:
                     # Another call of the same message needs approval: the run is about to end.
                     return RUN_IS_ENDING
-                read_only = offer.read_only or tool_policy.is_read_only(call)
+                if offer.tool.repeatable and not tool.repeatable:
+                    # Its session does not know, and would repeat a call that may have been made.
+                    return _not_repeatable(tool)
+                is_read_only = tool.free if tool.connection else offer.read_only
+                read_only = is_read_only or tool_policy.is_read_only(call)
                 # Before: the response of the transaction may be lost.
                 self.unfinished.add(call_id)
                 self.has_changes |= not read_only
@@ -347,6 +360,13 @@ class Gate:
             if len(self.unapproved) < task_test_run.MAX_LISTED_CALLS:
                 self.unapproved.append(call)
         return CALL_LISTED
+
+    def forget_removed(self, existing: Collection[ConnectionId]) -> None:
+        """Ask about no calls on connections that their owner has removed meanwhile."""
+        for call in tuple(self.unapproved):
+            if call.tool.connection is not None and call.tool.connection not in existing:
+                self.unapproved.remove(call)
+                self._listed.discard(tool_policy.call_digest(call))
 
     def list_question(self, task_id: ConversationId, *, now: datetime) -> Question:
         """Make one question for all calls that a test run has not made."""
@@ -400,10 +420,16 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         return ToolResult(f"{offer.tool.name} failed: {error}", failed=True, outside=True)
 
 
+def _not_repeatable(tool: Tool) -> ToolResult:
+    name = tool_policy.qualified_name(tool)
+    text = f"The owner says that {name} is not repeatable any more. Later runs can call it."
+    return ToolResult(text, failed=True)
+
+
 def _grants(tx: Tx, conversation: Conversation) -> Iterator[tool_policy.Grant]:
     """Read them one by one: most calls need none, so nothing is read for those."""
     yield from tx.grants.valid(conversation.user_id, conversation.id)
-    if tool_policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
+    if tool_policy.inherits_grants(conversation) and conversation.parent_id is not None:
         parent = tx.conversations.load(conversation.user_id, conversation.parent_id)
         # The same line does something else in another folder.
         if parent.folder_path == conversation.folder_path:

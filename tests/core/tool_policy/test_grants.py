@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from support.cases.policy_cases import MAIL, SEND, command, fetch, granted, judge
+from support.cases.policy_cases import MAIL, SEND, asked_about, command, fetch, granted, judge
+from support.stage import make
 from support.stage.make import NOON
 
-from backburner.core.conversation import Kind
-from backburner.core.ids import derive_grant_id
+from backburner.core.conversation import Kind, Use
+from backburner.core.ids import ConnectionId, derive_grant_id
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
     ALWAYS_HERE,
@@ -23,6 +24,7 @@ from backburner.core.tool_policy import (
     call_digest,
     decide,
     grant_ids,
+    grants_given,
     inherits_grants,
 )
 
@@ -90,6 +92,8 @@ def test_always_here_reaches_every_call_of_the_tool_and_is_not_used_up() -> None
         replace(MAIL, definition="d9"),
         replace(MAIL, server="mail2"),
         replace(MAIL, name="send_all"),
+        # A later one of the same name.
+        replace(MAIL, connection=ConnectionId("n_2")),
         replace(MAIL, grant_match=GrantMatch.COMMAND),
     ],
 )
@@ -100,9 +104,33 @@ def test_always_here_ends_where_the_tool_is_no_longer_the_same(other: Tool) -> N
     assert judge(call, lasting) == Ask(call_digest(call))
 
 
+def test_always_here_is_for_the_connection_of_the_call_that_was_shown() -> None:
+    send = replace(SEND, tool=replace(MAIL, connection=ConnectionId("n_1")))
+    later = replace(SEND, tool=replace(MAIL, connection=ConnectionId("n_2")))
+    (lasting,) = granted(ALWAYS_HERE, send)
+
+    assert judge(send, lasting) == Allow()
+    assert judge(later, lasting) == Ask(call_digest(later))
+
+
+def test_always_here_to_a_question_that_recorded_no_connection_allows_nothing_on_one() -> None:
+    send = replace(SEND, tool=replace(MAIL, connection=ConnectionId("n_1")))
+    binding = approval_binding([send])
+    del binding["calls"][0]["connection"]
+    asked = replace(asked_about(send), binds_to=binding)
+
+    (lasting,) = grants_given(asked, ALWAYS_HERE, now=NOON)
+
+    assert judge(send, lasting) == Ask(call_digest(send))
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_only_jobs_work_under_the_grants_of_their_parent(kind: Kind) -> None:
-    assert inherits_grants(kind) == (kind is Kind.JOB)
+    work = make.conversation(kind=kind)
+
+    assert inherits_grants(work) == (kind is Kind.JOB)
+    # What a token hands out was not what the user allowed.
+    assert not inherits_grants(replace(work, uses=frozenset(Use)))
 
 
 def test_always_here_is_offered_where_every_call_can_be_held_to_something() -> None:
@@ -120,6 +148,7 @@ def test_an_approval_records_its_calls_to_the_last_byte() -> None:
                 "server": "backburner",
                 "tool": "run_command",
                 "definition": "d2",
+                "connection": None,
                 "arguments": {"command": "git fetch"},
                 "digest": call_digest(command("git fetch")),
                 "words": ["git fetch"],

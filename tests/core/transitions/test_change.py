@@ -8,6 +8,7 @@ from support.stage import make
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Destination, PauseReason, State, Status
+from backburner.core.ids import ConnectionId
 from backburner.core.question import CONSENT, Purpose, match_chat_message
 from backburner.core.schedule import Scheduled
 from backburner.core.transitions import Terms
@@ -18,6 +19,8 @@ from backburner.core.transitions.change import (
     changed_work,
     digest,
     from_data,
+    lost_connections,
+    named_connections,
     to_data,
 )
 
@@ -104,6 +107,35 @@ def test_a_question_of_before_connections_is_still_about_the_same_work() -> None
 
     assert "connections" not in to_data(change)["terms"]
     assert from_data(to_data(change)) == change
+
+
+def test_a_yes_gives_the_connections_that_were_there_when_it_was_asked_for() -> None:
+    task = replace(work(), connections=("wiki",))
+    terms = replace(Terms.of(task), connections=("mail", "wiki"))
+    change = WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=terms)
+    mail, wiki, later = (ConnectionId(f"n_{number}") for number in range(3))
+    existing = {"mail": mail, "wiki": wiki}
+    asked = change_question(task, change, run_id=make.RUN, now=NINE, zone="UTC", existing=existing)
+    unknown = change_question(task, change, run_id=make.RUN, now=NINE, zone="UTC")
+
+    assert named_connections(asked) == ("mail", "wiki")
+    assert lost_connections(asked, task, existing) == []
+    # What the work has already is taken from it with the connection.
+    assert lost_connections(asked, task, {"mail": mail, "wiki": later}) == []
+    assert lost_connections(asked, task, {"mail": later}) == ["mail"]
+    assert lost_connections(asked, task, {}) == ["mail"]
+    assert lost_connections(unknown, task, existing) == ["mail"]
+
+
+def test_a_change_of_other_things_names_no_connection() -> None:
+    task = work()
+    for change in (
+        WorkChange(work_id=task.id, verb=Verb.PAUSE),
+        WorkChange(work_id=task.id, verb=Verb.UPDATE, terms=Terms.of(task)),
+    ):
+        asked = change_question(task, change, run_id=make.RUN, now=NINE, zone="UTC")
+        assert named_connections(asked) == ()
+        assert lost_connections(asked, task, {}) == []
 
 
 def test_a_long_value_is_shown_from_where_it_differs() -> None:

@@ -47,6 +47,23 @@ def test_all_terms_of_some_work_can_be_changed() -> None:
     assert not step.drops_queued
 
 
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ({"prompt": "Look."}, True),
+        # Its agent reads it like the prompt.
+        ({"description": "Send it to everybody."}, True),
+        ({"tools": ("look",)}, True),
+        ({"connections": ("mail",)}, True),
+        ({"title": "other", "notify": Notify.NEVER, "max_runs": 3}, False),
+    ],
+)
+def test_grants_end_with_the_work_that_they_were_given_for(
+    changes: dict[str, Any], *, ends: bool
+) -> None:
+    assert reworked(**changes).ends_all_grants is ends
+
+
 def test_another_time_counts_from_now() -> None:
     step = transitions.edit_terms(TASK, Terms.of(TASK), now=NOON, schedule=TWO_HOURLY)
 

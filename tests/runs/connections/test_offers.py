@@ -5,21 +5,25 @@ from datetime import timedelta
 
 import pytest
 from support.doubles.engine import Call, Fail, Wait
-from support.doubles.tool_servers import TOOLS, FakeServers, tool
+from support.doubles.tool_servers import TOOLS, FakeServers, Handler, tool
 from support.requirements import requirement
-from support.stage.make import MATE
+from support.stage.make import MATE, USER
 from support.stage.stage import Stage
 from support.stage.until import until
 from support.statements import watched
 
 from backburner.core.connections.connection import (
+    Connection,
     ConnectionState,
+    Ticks,
     ToolDefinition,
     definition_digest,
 )
+from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
+from backburner.core.ids import GrantId
 from backburner.core.question import YES, Purpose
-from backburner.core.tool_policy import OWN_SERVER
+from backburner.core.tool_policy import OWN_SERVER, Grant
 from backburner.ports import ToolResult
 from backburner.runs.stopping import StopReason
 
@@ -220,6 +224,77 @@ async def test_what_its_owner_takes_away_during_a_run_is_not_called_any_more(
     assert "has taken mail/search away" in connected.engine.results[-1].text
 
 
+def untick(stage: Stage, mail: Connection, name: str, ticks: Ticks) -> Handler:
+    """Answer calls of a tool, whose owner ticks it otherwise meanwhile."""
+
+    def handle(called: str, arguments: object) -> ToolResult:
+        del called, arguments
+        ticked = tool(name, ticks=ticks)
+        stage.database.run(lambda tx: tx.connections.put_tools(USER, mail.id, [ticked]))
+        return ToolResult("Done.")
+
+    return handle
+
+
+def allow_for_good(stage: Stage, work: Conversation, mail: Connection, name: str) -> None:
+    grant = Grant(
+        id=GrantId("g_1"),
+        server="mail",
+        tool=name,
+        definition=tool(name).accepted,
+        connection=mail.id,
+    )
+    stage.database.run(lambda tx: tx.grants.give(USER, work.id, [grant]))
+
+
+async def test_a_tick_that_its_owner_takes_back_during_a_run_does_not_count_any_more(
+    connected: Stage, servers: FakeServers
+) -> None:
+    mail = servers.add(connected)
+    servers["mail"].handler = untick(connected, mail, "search", Ticks(read_only=False))
+    connected.engine.then(Call("search", {"words": "1"}), Call("search", {"words": "2"}))
+    task = await connected.task(connections=("mail",))
+
+    await connected.work()
+
+    assert servers["mail"].calls == [("search", {"words": "1"})]
+    assert connected.question(task).purpose is Purpose.APPROVAL
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_a_tool_that_is_not_repeatable_any_more_is_not_called_as_if_it_were(
+    connected: Stage, servers: FakeServers, *, read_only: bool
+) -> None:
+    mail = servers.add(connected, tools=[tool("mark", ticks=Ticks(read_only=True))])
+    ticks = Ticks(read_only=read_only, repeatable=False)
+    servers["mail"].handler = untick(connected, mail, "mark", ticks)
+    connected.engine.then(Call("mark", {"words": "1"}), Call("mark", {"words": "2"}))
+    task = await connected.task(connections=("mail",))
+    allow_for_good(connected, task, mail, "mark")
+
+    await connected.work()
+
+    assert servers["mail"].calls == [("mark", {"words": "1"})]
+    assert "not repeatable any more" in connected.engine.results[-1].text
+
+
+async def test_a_call_that_is_allowed_without_its_tick_is_not_recorded_as_one_that_only_reads(
+    connected: Stage, servers: FakeServers
+) -> None:
+    repeatable = Ticks(read_only=True, repeatable=True)
+    mail = servers.add(connected, tools=[tool("mark", ticks=repeatable)])
+    servers["mail"].handler = untick(connected, mail, "mark", replace(repeatable, read_only=False))
+    connected.engine.then(Call("mark", {"words": "1"}), Call("mark", {"words": "2"}))
+    task = await connected.task(connections=("mail",))
+    allow_for_good(connected, task, mail, "mark")
+
+    await connected.work()
+
+    (run,) = connected.history(task)
+    entries = connected.database.run(lambda tx: tx.tool_calls.of_run(USER, run.id))
+    assert [entry.read_only for entry in entries] == [True, False]
+
+
 async def test_results_are_outside_text(connected: Stage, servers: FakeServers) -> None:
     servers.add(connected)
     connected.engine.then(Call("search"))
@@ -262,7 +337,7 @@ async def test_a_call_adds_three_statements_to_its_transactions(
     assert of_calls == ["INSERT", "INSERT"]
     uses = [sql for sql, _ in seen if sql.startswith("UPDATE connections")]
     assert len(uses) == 2
-    admitted = [sql for sql, _ in seen if "EXISTS" in sql and "FROM connection_tools" in sql]
+    admitted = [sql for sql, _ in seen if "JOIN connection_tools" in sql]
     assert len(admitted) == 2
     listed = [sql for sql, _ in seen if "FROM connections" in sql and "ORDER BY" in sql]
     assert len(listed) == 1

@@ -66,6 +66,8 @@ class FakeServer:
     tools_changed: bool = False
     #: Calls do not return.
     hangs: bool = False
+    #: Calls return once it is set.
+    held: asyncio.Event | None = None
     opened: int = 0
     closed: int = 0
     lists: int = 0
@@ -102,6 +104,8 @@ class FakeSession:
         self.server.limits.append(within)
         if self.server.hangs:
             await asyncio.Event().wait()
+        if self.server.held is not None:
+            await self.server.held.wait()
         if answers is not None:
             self.server.answers.append(answers)
         return self.server.handler(name, arguments)

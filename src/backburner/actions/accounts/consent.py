@@ -5,7 +5,11 @@ from contextlib import suppress
 
 from backburner.actions import lookup
 from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.actions.work import instructions
+from backburner.actions.work.instructions import CheckInstructions
 from backburner.core.accounts import Caller, Scope
+from backburner.core.conversation import Conversation
 from backburner.core.errors import NotAllowed, NotFound
 from backburner.core.ids import ConversationId, QuestionId
 from backburner.core.question import CONSENT, Purpose, Question
@@ -38,6 +42,29 @@ def check_scope(caller: Caller) -> None:
             hint="Answer in a browser or with `backburner answer` on the machine of the server;"
             " or create a token with the scope approve.",
         )
+
+
+def check_instructions(tx: Tx, caller: Caller, work: Conversation) -> None:
+    """Refuse a token that tells work what to do, was not given what that uses, and may not consent.
+
+    Chats are for talking: whoever may write speaks there with what the chat uses.
+    """
+    lacks = instructions.find_lacking(tx, Origin.by(caller), work)
+    if not lacks:
+        return
+    if caller.may(Scope.APPROVE):
+        check(tx, caller, work.id)
+        return
+    things, options = zip(*lacks, strict=True)
+    raise NotAllowed(
+        f"This work uses {' and '.join(things)}, which this token was not given.",
+        hint="Use a browser or the command line on the machine of the server, or a token with the"
+        f" scope approve, or one that was created with `{' '.join(options)}`.",
+    )
+
+
+def instructions_checker(caller: Caller) -> CheckInstructions:
+    return lambda tx, work: check_instructions(tx, caller, work)
 
 
 def checker(caller: Caller) -> Callable[[Tx, ConversationId], None]:

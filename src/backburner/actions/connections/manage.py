@@ -33,6 +33,7 @@ from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound,
 from backburner.core.ids import CallId, ConnectionId, UserId, new_connection_id
 from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import LEAVE
+from backburner.core.transitions.change import named_connections
 from backburner.core.work.timeouts import check_timeout
 from backburner.ports import ToolList, Tx
 
@@ -203,8 +204,9 @@ async def set_headers(
 async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> None:
     """Remove a connection with its tools, secrets and grants.
 
-    Questions about calls of its tools end: a later connection of its name is another one. Runs in
-    progress find it gone at their next call. Tokens are revoked at the server, if it lets us.
+    Questions about calls of its tools, and about changes that name it, end: a later connection of
+    its name is another one. Runs in progress find it gone at their next call. Tokens are revoked at
+    the server, if it lets us.
     """
     consent.check_scope(caller)
 
@@ -338,10 +340,10 @@ def _store_headers(tx: Tx, deps: Deps, connection: Connection, headers: Mapping[
 
 
 def _end_questions(tx: Tx, connection: Connection) -> None:
-    """End the questions about calls that can no longer be made."""
+    """End the questions about calls and changes that can no longer be made."""
     user = connection.user_id
     for asked in tx.browse.questions(user, None, limit=_ALL):
-        if _calls_server(asked.question, connection.name):
+        if _is_about(asked.question, connection.name):
             conversation = tx.conversations.lock(user, asked.conversation_id)
             _end(tx, conversation, asked.question)
 
@@ -352,6 +354,8 @@ def _end(tx: Tx, conversation: Conversation, question: Question) -> None:
         case Purpose.INPUT:
             steps.save(tx, transitions.withdraw(conversation, question.id, now=tx.now))
             tx.runs.resume_waiting(user, conversation.id, at=tx.now)
+        case Purpose.CHANGE:
+            steps.save(tx, transitions.withdraw(conversation, question.id, now=tx.now))
         case Purpose.IN_DOUBT:
             steps.save(tx, transitions.answer(conversation, question.id, LEAVE, now=tx.now))
             tx.tool_calls.settle(user, CallId(question.binds_to["call_id"]), SETTLED[LEAVE])
@@ -359,6 +363,8 @@ def _end(tx: Tx, conversation: Conversation, question: Question) -> None:
             steps.save(tx, transitions.answer(conversation, question.id, NO, now=tx.now))
 
 
-def _calls_server(question: Question, name: str) -> bool:
+def _is_about(question: Question, name: str) -> bool:
+    if question.purpose is Purpose.CHANGE:
+        return name in named_connections(question)
     calls = question.binds_to.get("calls", ()) if question.purpose in _ABOUT_CALLS else ()
     return any(call["server"] == name for call in calls)

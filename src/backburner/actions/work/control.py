@@ -14,8 +14,9 @@ from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import Change
-from backburner.actions.work import chosen_connections
+from backburner.actions.work import chosen_connections, instructions
 from backburner.actions.work.chosen_connections import CheckConsent
+from backburner.actions.work.instructions import CheckInstructions
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Destination, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict
@@ -82,10 +83,12 @@ async def update(
     changes: TaskChanges,
     *,
     check_consent: CheckConsent | None = None,
+    check_instructions: CheckInstructions | None = None,
 ) -> WorkReport:
     """Change the terms, timing or model of a task; the question of a proposal is asked again.
 
-    `check_consent` refuses a caller who may not give it more.
+    `check_consent` refuses a caller who may not give it more, and `check_instructions` one who may
+    not tell it what to do.
     """
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
@@ -116,6 +119,8 @@ async def update(
         note = transitions.model_note(conversation, moved)
         step = replace(step, messages=(*step.messages, *note))
         check_destinations(deps, step.conversation.reports_to, known=conversation.reports_to)
+        if check_instructions is not None and instructions.are_changed(conversation, step):
+            check_instructions(tx, step.conversation)
         return step
 
     return await _change(deps, origin, work, transition, verb=Verb.UPDATE, task_only=True)
@@ -197,7 +202,9 @@ async def _change(
         attempts.append(conversation_id)
         needs_yes = here is not None and _needs_yes(origin, here, conversation, verb)
         step = transition(conversation, tx)
-        if here is not None and needs_yes:
+        if here is not None and (
+            needs_yes or instructions.need_consent(tx, origin, here, conversation, step)
+        ):
             if not proposed or not tx.questions.exists(origin.user, proposed[0].id):
                 wanted = _describe_change(conversation, step.conversation, verb)
                 proposed[:] = [create.propose_change(tx, origin, here, conversation, wanted)]

@@ -10,6 +10,7 @@ from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
+from backburner.actions.work import instructions
 from backburner.core import transitions
 from backburner.core.conversation import (
     CONTEXT_MARK,
@@ -87,7 +88,7 @@ async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -
         step = transitions.set_schedule(
             _with_notify(before, request), schedule, now=tx.now, state=state
         )
-        if not origin.may_start(here):
+        if not origin.may_start(here) or instructions.need_consent(tx, origin, here, before, step):
             wanted = WorkChange(
                 work_id=before.id,
                 verb=Verb.UPDATE,

@@ -15,6 +15,7 @@ from backburner.actions.lookup import ancestry
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.actions.work import chosen_connections, folders
+from backburner.actions.work.instructions import CheckInstructions
 from backburner.core import routing, transitions
 from backburner.core.conversation import (
     Author,
@@ -243,8 +244,18 @@ def _mark_retrieved(
     ]
 
 
-async def resume(deps: Deps, origin: Origin, reference: str, message: str) -> JobView:
-    """Continue a completed job with another message, if its agent's session still exists."""
+async def resume(
+    deps: Deps,
+    origin: Origin,
+    reference: str,
+    message: str,
+    *,
+    check_instructions: CheckInstructions | None = None,
+) -> JobView:
+    """Continue a completed job with another message, if its agent's session still exists.
+
+    `check_instructions` refuses a caller who may not tell it what to do.
+    """
     message_id = new_message_id()
 
     def work(tx: Tx) -> JobView:
@@ -257,6 +268,8 @@ async def resume(deps: Deps, origin: Origin, reference: str, message: str) -> Jo
             job, message, message_id=message_id, now=tx.now, outside=outside
         )
         check_session(deps, tx, job)
+        if check_instructions is not None:
+            check_instructions(tx, job)
         save(tx, step)
         return _view(step.conversation)
 

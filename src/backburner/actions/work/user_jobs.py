@@ -7,6 +7,7 @@ from backburner.actions.browse import Page
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
+from backburner.actions.work.instructions import CheckInstructions
 from backburner.actions.work.jobs import JobsChanged
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest, Conflict, NotFound
@@ -42,11 +43,18 @@ async def show(deps: Deps, user: UserId, conversation_id: ConversationId) -> Job
 
 
 async def resume(
-    deps: Deps, user: UserId, conversation_id: ConversationId, message: str
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    message: str,
+    *,
+    check_instructions: CheckInstructions | None = None,
 ) -> JobView:
     """Continue a completed job with another message; the result is reported to its parent."""
     origin = await _origin(deps, user, conversation_id)
-    return await jobs.resume(deps, origin, conversation_id, message)
+    return await jobs.resume(
+        deps, origin, conversation_id, message, check_instructions=check_instructions
+    )
 
 
 async def cancel(deps: Deps, user: UserId, conversation_id: ConversationId) -> JobView:

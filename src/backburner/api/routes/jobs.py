@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from backburner.actions.accounts import consent
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs, user_jobs
 from backburner.api.http.auth import Reader, Writer
@@ -112,5 +113,12 @@ async def cancel_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> JobOut
 async def resume_job(
     job_id: JobIdPath, body: JobFollowUpBody, deps: AppDeps, caller: Writer
 ) -> JobOut:
-    """Give a completed job further instructions. The agent keeps its session."""
-    return JobOut.of(await user_jobs.resume(deps, caller.user, job_id, body.message))
+    """Give a completed job further instructions. The agent keeps its session.
+
+    If it uses a connection or a folder that the token was not given, that needs a credential that
+    may approve.
+    """
+    check = consent.instructions_checker(caller)
+    return JobOut.of(
+        await user_jobs.resume(deps, caller.user, job_id, body.message, check_instructions=check)
+    )

@@ -75,6 +75,9 @@ async def send_message(
     A message that matches the pending question answers it. A yes or no decides the proposal that
     `answers` names, or the one shown last, if the credential may consent.
 
+    A task or a job that uses a connection or a folder takes messages only from credentials that
+    were given these or may approve. Answers to its questions and chats are open to all.
+
     With `Accept: text/event-stream` the response is the reply as it is written. `message` is the
     stored message. `delta` is a piece of the reply: its `text` replaces everything from offset `at`
     on; `at` is 0 again if the reply starts over. `done` or `error` is last, with the stored
@@ -113,7 +116,7 @@ async def replace_last_message(
 ) -> MessageOut:
     """Remove your last message and everything after it, and send this one instead."""
     sent = await chat.edit_last(
-        deps, caller.user, conversation_id, body.content, profile=body.profile
+        deps, caller.user, conversation_id, body.content, profile=body.profile, by=caller
     )
     return MessageOut.of(sent.message)
 

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from backburner.actions import schedules
+from backburner.actions.accounts import consent
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.api.http.auth import Reader, Writer
@@ -25,8 +26,19 @@ router = APIRouter(prefix="/api", tags=["schedules"], route_class=IdempotentRout
 async def set_schedule(
     conversation_id: ConversationIdPath, body: NewScheduleBody, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
-    """Start background work in a conversation, or change its schedule."""
-    await schedules.set_schedule(deps, caller.user, conversation_id, body.timing, prompt=body.what)
+    """Start background work in a conversation, or change its schedule.
+
+    If it uses a connection or a folder that the token was not given, `what` needs a credential that
+    may approve.
+    """
+    await schedules.set_schedule(
+        deps,
+        caller.user,
+        conversation_id,
+        body.timing,
+        prompt=body.what,
+        check_instructions=consent.instructions_checker(caller),
+    )
     return await load_conversation(deps, caller, conversation_id)
 
 

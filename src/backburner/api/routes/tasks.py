@@ -73,11 +73,18 @@ async def update_task(
 ) -> TaskOut:
     """Change its prompt, schedule, limits or destinations. A proposal has to be approved anew.
 
-    More connections need a credential that may approve.
+    More connections need a credential that may approve. So does another prompt, description or list
+    of tools, if the task uses a connection or a folder that the token was not given.
     """
     origin = Origin.by_user(caller.user)
-    check = consent.checker(caller)
-    await control.update(deps, origin, task_id, body.changes(), check_consent=check)
+    await control.update(
+        deps,
+        origin,
+        task_id,
+        body.changes(),
+        check_consent=consent.checker(caller),
+        check_instructions=consent.instructions_checker(caller),
+    )
     return await load_task(deps, caller, task_id)
 
 

@@ -1,7 +1,7 @@
 """Changes of existing work that wait for the owner's yes: the question, and what it binds to."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,7 +14,7 @@ from backburner.core.conversation import (
     OnRepeatedFailure,
     Status,
 )
-from backburner.core.ids import ConversationId, RunId, derive_question_id
+from backburner.core.ids import ConnectionId, ConversationId, RunId, derive_question_id
 from backburner.core.prompt import TRUNCATION_MARK
 from backburner.core.question import (
     FIRST_REMINDER,
@@ -58,10 +58,21 @@ class WorkChange:
 
 
 def change_question(
-    work: Conversation, change: WorkChange, *, run_id: RunId | None, now: datetime, zone: str
+    work: Conversation,
+    change: WorkChange,
+    *,
+    run_id: RunId | None,
+    now: datetime,
+    zone: str,
+    existing: Mapping[str, ConnectionId] | None = None,
 ) -> Question:
-    """Ask the owner about a change; the answer binds to the work as it is and to the change."""
-    bound = {"change": to_data(change), "before": digest(work)}
+    """Ask the owner about a change; the answer binds to the work as it is and to the change.
+
+    It also binds to the connections that the work would get: `existing` are those of its user.
+    """
+    bound: dict[str, Any] = {"change": to_data(change), "before": digest(work)}
+    if given := {name: (existing or {}).get(name) for name in _new_names(work, change)}:
+        bound["connections"] = given
     asked = canonical_json([bound, now.isoformat()])
     return Question(
         id=derive_question_id(work.id, "change", hashlib.sha256(asked.encode()).hexdigest()),
@@ -76,6 +87,21 @@ def change_question(
         remind_at=now + FIRST_REMINDER,
         binds_to=bound,
     )
+
+
+def named_connections(question: Question) -> Sequence[str]:
+    """Return the names of the connections that the work would have after a change."""
+    terms = from_data(question.binds_to["change"]).terms
+    return () if terms is None else terms.connections or ()
+
+
+def lost_connections(
+    question: Question, work: Conversation, existing: Mapping[str, ConnectionId]
+) -> Sequence[str]:
+    """Return the connections that work would get by name and that were removed since."""
+    shown = question.binds_to.get("connections", {})
+    names = _new_names(work, from_data(question.binds_to["change"]))
+    return [name for name in names if name not in existing or existing[name] != shown.get(name)]
 
 
 def changed_work(question: Question) -> ConversationId:
@@ -127,6 +153,11 @@ def from_data(data: Mapping[str, Any]) -> WorkChange:
         has_model=data["model"] is not None,
         profile=(data["model"] or {}).get("profile"),
     )
+
+
+def _new_names(work: Conversation, change: WorkChange) -> Sequence[str]:
+    named = None if change.terms is None else change.terms.connections
+    return [name for name in named or () if name not in (work.connections or ())]
 
 
 def _terms(data: Mapping[str, Any]) -> Terms:

@@ -96,7 +96,7 @@ def edit_terms(
 
 def _rights(terms: Terms) -> tuple[object, ...]:
     """Return what the grants of work were given for."""
-    return terms.prompt, terms.tools, terms.connections
+    return terms.prompt, terms.description, terms.tools, terms.connections
 
 
 def apply_change(before: Conversation, after: Conversation, *, now: datetime) -> Step:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, case, delete, exists, func, null, or_, select, update
+from sqlalchemy import Row, and_, bindparam, case, delete, func, null, or_, select, update
 
 from backburner.core.connections.connection import (
     AuthKind,
@@ -116,16 +116,29 @@ _size_of_others = select(
     connection_tools.c.user_id == bindparam("owner"),
     connection_tools.c.connection_id != bindparam("connection_id"),
 )
-_find_offered = select(connections).where(
-    _this,
-    exists().where(
-        connection_tools.c.user_id == connections.c.user_id,
-        connection_tools.c.connection_id == connections.c.id,
+_find_offered = (
+    select(
+        connections,
+        connection_tools.c.read_only,
+        connection_tools.c.repeatable,
+        connection_tools.c.discloses,
+        connection_tools.c.ticked_read_only,
+        connection_tools.c.ticked_repeatable,
+    )
+    .join(
+        connection_tools,
+        and_(
+            connection_tools.c.user_id == connections.c.user_id,
+            connection_tools.c.connection_id == connections.c.id,
+        ),
+    )
+    .where(
+        _this,
         connection_tools.c.name == bindparam("tool"),
         connection_tools.c.digest == bindparam("of_digest"),
         connection_tools.c.accepted == bindparam("of_digest"),
         ~connection_tools.c.gone,
-    ),
+    )
 )
 _delete_tool = delete(connection_tools).where(
     connection_tools.c.user_id == bindparam("owner"),
@@ -246,10 +259,21 @@ class Connections(Group):
 
     def find_offered(
         self, user: UserId, connection_id: ConnectionId, tool: str, digest: str
-    ) -> Connection | None:
+    ) -> tuple[Connection, ConnectionTool] | None:
         values = {**_key(user, connection_id), "tool": tool, "of_digest": digest}
         row = self._execute(_find_offered, values).one_or_none()
-        return None if row is None else _to_connection(row)
+        if row is None:
+            return None
+        nature, ticks = _to_decisions(row)
+        # Without the definition, which may be long: who asks knows it.
+        found = ConnectionTool(
+            definition=ToolDefinition(name=tool),
+            digest=digest,
+            accepted=digest,
+            nature=nature,
+            ticks=ticks,
+        )
+        return _to_connection(row), found
 
     def note_use(
         self, user: UserId, connection_id: ConnectionId, *, at: datetime, error: str = ""
@@ -307,18 +331,22 @@ def _to_tool_row(tool: ConnectionTool) -> dict[str, Any]:
 
 def _to_tool(row: Any) -> ConnectionTool:
     before = row.accepted_definition
+    nature, ticks = _to_decisions(row)
     return ConnectionTool(
         definition=_load_definition(row.name, row.definition),
         digest=row.digest,
         accepted=row.accepted,
         accepted_definition=None if before is None else _load_definition(row.name, before),
         reported=row.reported,
-        nature=ToolNature(
-            read_only=row.read_only, repeatable=row.repeatable, discloses=row.discloses
-        ),
-        ticks=Ticks(read_only=row.ticked_read_only, repeatable=row.ticked_repeatable),
+        nature=nature,
+        ticks=ticks,
         gone=row.gone,
     )
+
+
+def _to_decisions(row: Row[Any]) -> tuple[ToolNature, Ticks]:
+    nature = ToolNature(read_only=row.read_only, repeatable=row.repeatable, discloses=row.discloses)
+    return nature, Ticks(read_only=row.ticked_read_only, repeatable=row.ticked_repeatable)
 
 
 def _dump(definition: ToolDefinition) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, Text, bindparam, insert, select, tuple_, update
 
 from backburner.core.errors import Conflict
-from backburner.core.ids import ConversationId, GrantId, UserId
+from backburner.core.ids import ConnectionId, ConversationId, GrantId, UserId
 from backburner.core.tool_policy import Grant
 from backburner.ports import GrantRow, PageKey
 from backburner.store.context import Group
@@ -62,6 +62,7 @@ class Grants(Group):
                 "server": grant.server,
                 "tool": grant.tool,
                 "definition": grant.definition,
+                "connection_id": grant.connection,
                 "call": grant.call,
                 "words": json.dumps(grant.words),
                 "expires_at": grant.expires_at,
@@ -138,6 +139,7 @@ def _to_grant(row: Row[Any]) -> Grant:
         server=row.server,
         tool=row.tool,
         definition=row.definition,
+        connection=row.connection_id and ConnectionId(row.connection_id),
         call=row.call,
         words=tuple(json.loads(row.words)),
         expires_at=row.expires_at,

@@ -216,6 +216,8 @@ grants = Table(
     Column("given_at", Time, nullable=False),
     #: Used up, or revoked.
     Column("ended_at", Time),
+    #: Of its tool. No reference: ended grants stay when it is removed.
+    Column("connection_id", Id),
     Index("ix_grants_of_conversation", "user_id", "conversation_id"),
 )
 is_unended = grants.c.ended_at.is_(None)

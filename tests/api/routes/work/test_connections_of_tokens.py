@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from support.doubles.engine import ScriptedEngine
+from support.doubles.engine import Call, End, ScriptedEngine
 from support.doubles.tool_servers import FakeServers
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
 from support.stage.make import USER
 from support.stage.stage import Stage
 
-from backburner.core.tool_policy import OWN_SERVER
+from backburner.core.tool_policy import ALWAYS_HERE, OWN_SERVER
 from backburner.tools.toolbox import Toolbox
 
 TEXT = "Read my mail."
@@ -91,3 +91,28 @@ async def test_a_token_that_was_given_a_connection_may_name_it(owner: Asker, sta
     await stage.work()
 
     assert servers_in(stage.engine) == {"mail"}
+
+
+async def test_a_job_of_a_token_does_not_use_what_its_user_has_allowed_in_their_chat(
+    owner: Asker, stage: Stage, servers: FakeServers
+) -> None:
+    client = await make_client(owner, ["mail"])
+    chat = await stage.chat()
+    stage.engine.then(Call("send", {"words": "Hi"}))
+    await stage.say(chat, "Send it.")
+    await stage.work()
+    stage.engine.then(Call("send", {"words": "Hi"}))
+    await stage.answer(chat, ALWAYS_HERE)
+    await stage.work()
+    job = JOB | {"conversation": chat.id, "connections": ["mail"]}
+
+    asked = []
+    for asker in (owner, client):
+        stage.engine.then(Call("send", {"words": "By a job"}), End({"complete": True}))
+        started = await asker.do("POST", "/api/jobs", job)
+        await stage.work()
+        questions = (await owner.get(f"/api/conversations/{started['id']}"))["questions"]
+        asked.append([question["purpose"] for question in questions])
+
+    assert asked == [[], ["approval"]]
+    assert servers["mail"].calls == [("send", {"words": "Hi"}), ("send", {"words": "By a job"})]

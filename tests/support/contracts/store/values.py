@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, MessageRole, Source, Status
-from backburner.core.ids import GrantId, QuestionId, new_message_id
+from backburner.core.ids import ConnectionId, GrantId, QuestionId, new_message_id
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.run import (
     Failure,
@@ -142,6 +142,7 @@ def a_grant_comes_back_as_it_was_given(scene: Scene) -> None:
         server=ANY_TEXT,
         tool=ANY_TEXT,
         definition="d",
+        connection=ConnectionId("n_mail"),
         call="digest",
         expires_at=LATER,
     )
