@@ -14,6 +14,7 @@ from support.requirements import requirement
 from support.servers.losing import losing
 from support.stage import make
 
+from backburner.cli.client import NoAnswer
 from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.cli.commands.say import Reply
 from backburner.core import transitions
@@ -219,6 +220,22 @@ def test_ctrl_c_leaves_the_reply_running_and_says_how_to_stop_it(
     assert ended.code == 130
     assert "goes on" in ended.err[-1]
     assert "`backburner stop c_" in ended.err[-1]
+
+
+def test_a_server_that_falls_silent_is_left_and_the_reply_goes_on(
+    talk: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_silent(*_: object) -> None:
+        raise NoAnswer("Backburner has sent nothing for 60 seconds.")
+
+    monkeypatch.setattr(Reply, "follow", is_silent)
+    ended = talk("say", "Hello.")
+
+    assert ended.code == 1
+    assert ended.err[-1].startswith(
+        "Backburner has sent nothing for 60 seconds. The conversation goes on. Follow it with"
+        " `backburner watch c_"
+    )
 
 
 def test_a_reply_is_stopped(talk: Call, ask: Callable[..., Any], running: Running) -> None:

@@ -135,13 +135,14 @@ async def _stream_reply(
     clock = asyncio.get_running_loop().time
     timeout = state.reply_timeout or deps.limits.run_timeout + QUEUE_TIMEOUT
     deadline = clock() + timeout.total_seconds()
-    deltas = _Deltas(follower.conversation)
+    deltas, timer = _Deltas(follower.conversation), sse.HeartbeatTimer(state.heartbeat)
     yield sse.format_event("message", _dump(sent.message))
     drafts: Sequence[ReplyDraft] = ()
     # A message that needs no run is answered by now.
     may_be_there = not sent.items
     while not follower.ended:
         for delta in deltas.format(drafts):
+            timer.restart()
             yield delta
         if drafts and not may_be_there:
             await follower.gather(PIECE_INTERVAL_SECONDS)
@@ -151,16 +152,20 @@ async def _stream_reply(
                 yield _format_end(found, follower.conversation)
                 return
             for delta in deltas.format(found):
+                timer.restart()
                 yield delta
         left = deadline - clock()
         if left <= 0:
             detail = "The reply takes longer: follow it in /api/events."
             yield sse.format_event("later", {"detail": detail})
             return
-        if await follower.wait(min(left, state.heartbeat)):
+        if await follower.wait(min(left, timer.seconds_left)):
             drafts, may_be_there = follower.take()
         else:
             drafts, may_be_there = (), True
+        # It may have been woken for nothing, again and again.
+        if not timer.seconds_left:
+            timer.restart()
             yield sse.HEARTBEAT
 
 
