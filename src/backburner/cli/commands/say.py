@@ -173,6 +173,9 @@ class Reply:
         for name, data in events:
             if name == "delta":
                 self._add(data["text"], data["at"])
+            elif name == "waiting" and self._echo:
+                # On stderr, so that stdout holds the reply alone.
+                click.echo(data["detail"], err=True)
             elif name in ("done", "error", "later", "answer"):
                 self.failed = name == "error"
                 self._finish(name, data)
