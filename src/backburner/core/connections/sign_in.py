@@ -3,7 +3,7 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from backburner.core.connections.connection import Connection
+from backburner.core.connections.connection import Connection, ConnectionState
 from backburner.core.ids import RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, RECONNECT, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
@@ -27,8 +27,8 @@ def reconnect_question(
         id=derive_question_id(run_id, "reconnect", connection.id, now.isoformat()),
         purpose=Purpose.RECONNECT,
         type=QuestionType.CHOICE,
-        prompt=f"Reconnect {connection.title}: {server_of(connection)} no longer accepts the"
-        " sign-in. Work that needs it waits, and continues by itself afterwards.",
+        prompt=f"Reconnect {connection.title}: {_describe_state(connection)}. Work that needs it"
+        " waits, and continues by itself afterwards.",
         options=(RECONNECT, STOP),
         run_id=run_id,
         run_kind=kind,
@@ -41,6 +41,13 @@ def reconnect_question(
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
     )
+
+
+def _describe_state(connection: Connection) -> str:
+    server = server_of(connection)
+    if connection.state is ConnectionState.SIGNING_IN:
+        return f"you have not signed in to {server} yet"
+    return f"{server} no longer accepts the sign-in"
 
 
 def is_about(question: Question, connection: Connection) -> bool:
