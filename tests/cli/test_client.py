@@ -3,9 +3,10 @@
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from support.programs.cli_server import Running
 from support.programs.programs import Ended
 from support.servers.losing import losing
 
-from backburner.cli.client import InProgress, NoServer, Server
+from backburner.cli.client import EVENT_STREAM, InProgress, NoAnswer, NoServer, Server
+from backburner.cli.main import exit_code
 from backburner.core.errors import BackburnerError
 
 Call = Callable[..., Ended]
@@ -52,6 +54,22 @@ class SlowServer(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class SilentServer(BaseHTTPRequestHandler):
+    """Begins a stream, and says nothing more in it before it is told to end."""
+
+    end: Event
+
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", EVENT_STREAM)
+        self.end_headers()
+        self.wfile.write(b"event: message\ndata: {}\n\n")
+        self.end.wait()
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -121,6 +139,20 @@ def test_redirects_are_not_followed(other: Server) -> None:
 def test_a_response_that_is_cut_short_is_an_error(other: Server) -> None:
     with pytest.raises(NoServer):
         list(other.download("/short"))
+
+
+def test_a_server_that_falls_silent_is_not_called_unreachable() -> None:
+    end = Event()
+    with serve(type("Silent", (SilentServer,), {"end": end})) as server:
+        events = replace(server, timeout=0.1).stream("/api/conversations/c_1/messages", {})
+        first = next(events)
+        with pytest.raises(NoAnswer, match="has sent nothing") as silent:
+            next(events)
+        end.set()
+
+    assert first == ("message", {})
+    assert exit_code(silent.value) == 1
+    assert "backburner up" not in str(silent.value)
 
 
 def test_a_request_in_progress_is_waited_for(slow: Server) -> None:

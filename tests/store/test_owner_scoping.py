@@ -201,6 +201,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "connections.list": lambda tx, me, _: tx.connections.list(me),
     "connections.load": lambda tx, me, _: tx.connections.load(me, SERVER.id),
     "connections.lock": lambda tx, me, _: tx.connections.lock(me, SERVER.id),
+    "connections.named_in": lambda tx, me, _: tx.connections.named_in(me, SERVER.name),
     "connections.note_use": lambda tx, me, _: tx.connections.note_use(me, SERVER.id, at=NOON),
     "connections.put_tools": lambda tx, me, _: tx.connections.put_tools(
         me, SERVER.id, [replace(SERVER_TOOL, digest="new")]
@@ -661,6 +662,7 @@ def furnish(scene: Scene) -> Home:
     _dismiss(scene, kept)
     scene.say(scene.chat())
     scene.run(lambda tx: tx.connections.add(SERVER))
+    scene.change(kept, lambda found: Step(conversation=replace(found, connections=(SERVER.name,))))
     scene.run(lambda tx: tx.started_sign_ins.put(USER, STARTED))
     scene.run(lambda tx: tx.token_leases.take(USER, SERVER.id, "one", lease=timedelta()))
     scene.run(partial(_store_file, kept))

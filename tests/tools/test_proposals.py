@@ -1,6 +1,7 @@
 """Tasks that the user did not ask for wait for approval; what runs may do to tasks."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.doubles.engine import Call, End
@@ -17,7 +18,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks
 from backburner.actions.work.control import TaskChanges
-from backburner.core.connections.connection import Connection
+from backburner.core.connections.connection import Connection, ConnectionState
 from backburner.core.conversation import (
     Author,
     Conversation,
@@ -431,14 +432,34 @@ async def test_a_cancel_that_is_only_proposed_stops_no_children(stage: Stage) ->
     assert stage.load(elsewhere).status is Status.BACKGROUND
 
 
-def connect(stage: Stage, name: str) -> None:
+def connect(stage: Stage, name: str, **fields: Any) -> None:
     def add_connection(tx: Tx) -> None:
         which = new_connection_id()
         tx.connections.add(
-            Connection(id=which, user_id=USER, name=name, title=name, created_at=tx.now)
+            Connection(id=which, user_id=USER, name=name, title=name, created_at=tx.now, **fields)
         )
 
     stage.database.run(add_connection)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"state": ConnectionState.SIGNING_IN}, "mail is not signed in: the work waits for that."),
+        ({"disabled": True}, "mail is disabled: the work asks first."),
+        ({}, ""),
+    ],
+)
+async def test_a_task_says_if_a_connection_that_it_names_cannot_be_used(
+    stage: Stage, fields: dict[str, Any], said: str
+) -> None:
+    chat = await stage.chat()
+    connect(stage, "mail", **fields)
+
+    result = await tell(stage, chat, "task_add", **WATCH, connections=["mail"])
+
+    assert ("It uses mail." in result, said in result) == (True, True)
+    assert ("backburner" in result) is bool(said)
 
 
 async def test_a_proposed_change_of_connections_shows_old_and_new_and_is_made_by_a_yes(

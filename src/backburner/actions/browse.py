@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from backburner.actions.deps import Deps
+from backburner.actions.waits import shown
 from backburner.core.conversation import Conversation, Message, Status
 from backburner.core.ids import ConversationId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
@@ -46,6 +47,8 @@ class DisplayContext:
     zone: str
     #: Why conversations wait whose work is due.
     waits: Mapping[ConversationId, str] = field(default_factory=dict)
+    #: What becomes of work that names connections which it cannot use now.
+    warnings: Mapping[ConversationId, Sequence[str]] = field(default_factory=dict)
 
 
 async def conversations(
@@ -62,7 +65,7 @@ async def conversations(
         rows = page.conversations
         if with_children:
             rows = _with_children(tx, user, rows)
-        return Page(rows, page.next_key), _display_context(tx, deps, user, rows)
+        return Page(rows, page.next_key), display_context(tx, deps, user, rows)
 
     return await deps.store.read(work)
 
@@ -72,7 +75,7 @@ async def conversation(
 ) -> tuple[ConversationRow, DisplayContext]:
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
         (row,) = _with_children(tx, user, [tx.browse.conversation(user, conversation_id)])
-        return row, _display_context(tx, deps, user, [row])
+        return row, display_context(tx, deps, user, [row])
 
     return await deps.store.read(work)
 
@@ -180,11 +183,16 @@ def _with_children(
     return [replace(row, children=children.get(row.conversation.id, Children())) for row in rows]
 
 
-def _display_context(
+def display_context(
     tx: Tx, deps: Deps, user: UserId, rows: Sequence[ConversationRow]
 ) -> DisplayContext:
-    waits = _explain_waits(tx, deps, user, [row.conversation for row in rows])
-    return DisplayContext(tx.now, tx.users.load(user).zone, waits)
+    conversations = [row.conversation for row in rows]
+    return DisplayContext(
+        now=tx.now,
+        zone=tx.users.load(user).zone,
+        waits=_explain_waits(tx, deps, user, conversations),
+        warnings=shown.warnings_for(tx, user, conversations),
+    )
 
 
 def _explain_waits(

@@ -10,6 +10,7 @@ from backburner.actions.steps import save
 from backburner.actions.work import chosen_connections, folders
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
+from backburner.core.connections.sign_in import CONNECTION
 from backburner.core.conversation import (
     Conversation,
     Kind,
@@ -40,7 +41,7 @@ from backburner.core.question import (
     is_exact_answer,
     match_chat_message,
 )
-from backburner.core.run import RunKind, RunStatus
+from backburner.core.run import Run, RunKind, RunStatus
 from backburner.core.transitions import NewMessage, Step, Stops
 from backburner.core.transitions.change import changed_work, from_data
 from backburner.core.transitions.edit import Terms
@@ -153,18 +154,46 @@ async def find_reply(
             return ()
         reply = tx.replies.find(user, conversation_id, sent.message.id, sent.items)
         if reply is not None:
-            return _with_questions(tx, user, conversation_id, reply)
+            return _with_questions(tx, user, sent.message, reply)
         return () if is_written_here else tx.events.drafts(user, [conversation_id])
 
     return await deps.store.read(work)
 
 
-def _with_questions(tx: Tx, user: UserId, conversation_id: ConversationId, reply: Reply) -> Reply:
-    run = reply.run
+async def has_begun(deps: Deps, user: UserId, conversation_id: ConversationId) -> bool:
+    """Return whether a run is in progress in a conversation, of whatever kind."""
+    row = await deps.store.read(lambda tx: tx.browse.conversation(user, conversation_id))
+    return row.running is not None
+
+
+def _with_questions(tx: Tx, user: UserId, message: Message, reply: Reply) -> Reply:
+    """Add the questions that a reply has asked or waits for, also those of a run that crashed."""
+    run, here = reply.run, message.conversation_id
     if run is None:
         return reply
-    asked = tx.questions.open_of(user, conversation_id)
-    return replace(reply, questions=[one for one in asked if one.run_id == run.id])
+    asked = [
+        (here, one)
+        for one in tx.questions.open_of(user, here)
+        if one.run_id == run.id
+        or (one.run_kind is RunKind.REPLY and one.asked_at > message.created_at)
+    ]
+    known = {one.id for _, one in asked}
+    elsewhere = [one for one in _asked_elsewhere(tx, user, run, reply) if one[1].id not in known]
+    return replace(reply, questions=[*asked, *elsewhere])
+
+
+def _asked_elsewhere(
+    tx: Tx, user: UserId, run: Run, reply: Reply
+) -> Sequence[tuple[ConversationId, Question]]:
+    """Find the question that stops a reply, if its user was asked it in another conversation."""
+    if run.waits_for_user and run.connection is not None:
+        opened = tx.questions.open_with(user, Purpose.RECONNECT)
+        return [one for one in opened if one[1].binds_to.get(CONNECTION) == run.connection]
+    if run.status is RunStatus.FAILURE:
+        said = "\n".join(message.content for message in reply.messages)
+        opened = tx.questions.open_with(user, Purpose.ALLOWANCE)
+        return [one for one in opened if one[1].prompt in said]
+    return ()
 
 
 async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:

@@ -9,6 +9,7 @@ from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
 from backburner.actions.models.changes import forget_session
 from backburner.actions.origin import Origin
+from backburner.actions.waits import shown
 from backburner.core import routing, transitions
 from backburner.core.conversation import Author, Conversation, Status, Use, common_uses, mark_brief
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, LimitReached, NotFound
@@ -43,6 +44,8 @@ class WorkReport:
     after: str | None = None
     #: The change of it that the owner is asked about; None: it was made.
     proposed: Question | None = None
+    #: What becomes of it because it names connections that it cannot use now.
+    warnings: Sequence[str] = ()
 
 
 def start(
@@ -112,7 +115,14 @@ def report(tx: Tx, work: Conversation) -> WorkReport:
     if isinstance(work.schedule, After):
         with suppress(NotFound):
             title = tx.conversations.load(work.user_id, work.schedule.conversation).title
-    return WorkReport(work=work, zone=tx.users.load(work.user_id).zone, now=tx.now, after=title)
+    warnings = shown.warnings_for(tx, work.user_id, [work])
+    return WorkReport(
+        work=work,
+        zone=tx.users.load(work.user_id).zone,
+        now=tx.now,
+        after=title,
+        warnings=warnings.get(work.id, ()),
+    )
 
 
 def narrow(tools: Sequence[str] | None, allowed: tuple[str, ...] | None) -> tuple[str, ...] | None:

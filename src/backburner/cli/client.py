@@ -58,6 +58,10 @@ class ConnectionLost(NoServer):
     """The connection was lost before the response arrived."""
 
 
+class NoAnswer(MachineFailed):
+    """The server began to answer, and has sent nothing for a long time."""
+
+
 class InProgress(Conflict):
     """The server is still working on an earlier attempt of this request."""
 
@@ -173,14 +177,20 @@ class Server:
         if body is not None:
             headers["content-type"] = "application/json"
         data = None if body is None else json.dumps(body)
+        has_begun = False
         try:
             with closing(_connect(self.address, self.timeout)) as connection:
                 connection.request(method, urlsplit(self.address).path + path, data, headers)
-                response = connection.getresponse()
-                if response.status >= 300:
-                    raise _refusal(response)
-                yield response
+                with connection.getresponse() as response:
+                    has_begun = True
+                    if response.status >= 300:
+                        raise _refusal(response)
+                    yield response
         except (OSError, http.client.HTTPException) as error:
+            if has_begun and isinstance(error, TimeoutError):
+                raise NoAnswer(
+                    f"Backburner at {self.address} has sent nothing for {self.timeout:g} seconds."
+                ) from error
             kind = ConnectionLost if isinstance(error, _CONNECTION_LOST) else NoServer
             raise kind(
                 f"Cannot reach Backburner at {self.address}: {_reason(error)}.",

@@ -156,6 +156,9 @@ class Run:
     #: See `ModelWait`.
     waits_since: datetime | None = None
     own_trouble_since: datetime | None = None
+    connection: ConnectionId | None = None
+    #: It was handed back without a time: an answer or a sign-in of its user resumes it.
+    waits_for_user: bool = False
     result: str | None = None
     tokens: int = 0
     #: The profile that did the work, and the one that failed before it, if any.

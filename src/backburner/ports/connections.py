@@ -15,7 +15,7 @@ from backburner.core.connections.connection import (
 )
 from backburner.core.connections.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.program import StdioProgram
-from backburner.core.ids import ConnectionId, UserId
+from backburner.core.ids import ConnectionId, ConversationId, UserId
 from backburner.ports.engine import ToolResult
 
 
@@ -136,6 +136,9 @@ class Connections(Protocol):
         """
 
     def save(self, connection: Connection) -> None: ...
+    def named_in(self, user: UserId, name: str) -> Sequence[ConversationId]:
+        """Find the conversations that name a connection, and lock them."""
+
     def remove(self, user: UserId, connection_id: ConnectionId) -> None:
         """Delete a connection and its tools, and take it from conversations and tokens."""
 

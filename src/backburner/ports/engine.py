@@ -1,6 +1,6 @@
 """Engines: turn requests, engine events, tools, and the gate that tool calls pass."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
+from backburner.core.connections.access import NOTHING_LACKING, Lacking
 from backburner.core.connections.input_request import InputNeeded
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId
@@ -170,6 +171,9 @@ class Connected(Protocol):
     async def offers(self) -> Sequence[Offer]:
         """List the tools that the owner has accepted."""
 
+    async def find_lacking(self, *, besides: Collection[str]) -> Lacking:
+        """Find what the work lacks of the connections that its brief names, `besides` those."""
+
     @property
     def note(self) -> str:
         """What the agent has to know about connections that it cannot use now; empty: nothing."""
@@ -182,6 +186,10 @@ class NoConnections:
 
     async def offers(self) -> Sequence[Offer]:
         return ()
+
+    async def find_lacking(self, *, besides: Collection[str]) -> Lacking:
+        del besides
+        return NOTHING_LACKING
 
 
 NO_CONNECTIONS = NoConnections()

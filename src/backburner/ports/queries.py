@@ -344,12 +344,15 @@ class Discovery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a message, and its last run; None: no run will answer."""
+    """The answer to a message, and its last run; None: no run will answer.
+
+    A run that waits for its user has answered as far as it can.
+    """
 
     run: Run | None
     messages: Sequence[Message]
-    #: Open questions that the run has asked.
-    questions: Sequence[Question] = ()
+    #: Open questions that the run has asked or waits for, and where they were asked.
+    questions: Sequence[tuple[ConversationId, Question]] = ()
 
 
 class Replies(Protocol):

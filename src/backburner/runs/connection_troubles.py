@@ -10,6 +10,7 @@ from backburner.core.connections import access
 from backburner.core.connections.offer import make_tool
 from backburner.core.conversation import Conversation
 from backburner.core.errors import CallInDoubt, ConnectionFailed, SignedOut
+from backburner.core.ids import ConnectionId
 from backburner.core.question import SKIP, Purpose
 from backburner.core.run import Failure, FailureKind, Item, ItemKind, Turn
 from backburner.core.tool_journal import JournalEntry
@@ -23,8 +24,10 @@ from backburner.runs.stopping import StopReason
 class ConnectionTroubles:
     #: The names of connections that the owner said to go on without.
     left_out: frozenset[str] = frozenset()
-    #: Tools whose connection needs a sign-in, by the name of the connection.
-    signed_out: dict[str, Tool] = field(default_factory=dict)
+    #: Connections that need a sign-in, by their names.
+    signed_out: dict[str, ConnectionId] = field(default_factory=dict)
+    #: Why those that the work is about cannot be used at all, by their names.
+    unusable: dict[str, str] = field(default_factory=dict)
     #: What failed for good, by the name of the connection.
     failed: dict[str, ConnectionFailed] = field(default_factory=dict)
 
@@ -39,8 +42,8 @@ class ConnectionTroubles:
 
     def note(self, tool: Tool, error: ConnectionFailed) -> tuple[ToolResult, StopReason | None]:
         """Record what went wrong; return what the agent is told, and why the run has to stop."""
-        if isinstance(error, SignedOut):
-            self.signed_out[tool.server] = tool
+        if isinstance(error, SignedOut) and tool.connection is not None:
+            self.signed_out[tool.server] = tool.connection
             text = (
                 f"{error.message} The owner was asked, and this work continues afterwards."
                 " End here."
@@ -58,6 +61,9 @@ class ConnectionTroubles:
     @property
     def failure(self) -> Failure | None:
         """The failure of a run that nobody watches; None: no connection failed for good."""
+        if self.unusable:
+            text = " ".join(self.unusable.values())
+            return Failure(FailureKind.TOOL, text, connections=tuple(sorted(self.unusable)))
         if not self.failed:
             return None
         sentences = [f"{name}: {error.message}" for name, error in sorted(self.failed.items())]

@@ -31,7 +31,6 @@ from backburner.core.run import (
 )
 from backburner.core.schedule import After
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Tool
 from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
@@ -289,18 +288,14 @@ class _Ending:
         """Hand the run back until its owner has signed in to the connections that it used."""
         turn, step = self.claim.turn, Step(conversation=conversation)
         step = replace(step, messages=self._partial_reply())
-        waits_for: Tool | None = None
-        for tool in self.gate.troubles.signed_out.values():
-            if tool.connection is not None and waits_for is None:
-                waiting = reconnection.wait(tx, step.conversation, turn, tool.connection)
-                if waiting is not None:
-                    step, waits_for = step.then(waiting), tool
-        if waits_for is None:
-            self._hand_back(tx, step, until=tx.now)
-            return
-        failure = Failure(FailureKind.SIGNED_OUT, f"{waits_for.server} needs a new sign-in.")
-        wait = ModelWait(failure=failure, connection=waits_for.connection)
-        self._hand_back(tx, step, until=None, wait=wait)
+        for name, connection_id in self.gate.troubles.signed_out.items():
+            waiting = reconnection.wait(tx, step.conversation, turn, connection_id)
+            if waiting is not None:
+                failure = Failure(FailureKind.SIGNED_OUT, f"{name} needs a sign-in.")
+                wait = ModelWait(failure=failure, connection=connection_id)
+                self._hand_back(tx, step.then(waiting), until=None, wait=wait)
+                return
+        self._hand_back(tx, step, until=tx.now)
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""

@@ -327,6 +327,8 @@ def _failure_kind(error: EngineFailed) -> FailureKind:
 
 async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | None:
     """Do the agent's turn, in its session if that still exists; None: it was asked to stop."""
+    if not await _has_connections(attempt):
+        return None
     conversation = prepared.conversation
     attempt.tools = [
         *await attempt.deps.toolbox.offers(attempt.claim.turn, conversation),
@@ -351,6 +353,22 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
     attempt.session_id, attempt.session_entries = None, []
     await _mark_new_session(attempt, prepared)
     return await _turn(attempt, _prompt(attempt, prepared, fresh=True))
+
+
+async def _has_connections(attempt: RunAttempt) -> bool:
+    """Check that work can use what its brief names, before it is done without that.
+
+    How the run ends otherwise is decided from the record of its gate.
+    """
+    troubles = attempt.gate.troubles
+    if attempt.claim.turn.kind is not RunKind.BACKGROUND:
+        return True
+    lacking = await attempt.connected.find_lacking(besides=troubles.left_out)
+    troubles.unusable = lacking.unusable
+    if lacking.signed_out and not troubles.unusable:
+        troubles.signed_out = {one.name: one.id for one in lacking.signed_out}
+        attempt.stop.request(StopReason.SIGNED_OUT)
+    return not (troubles.unusable or lacking.signed_out)
 
 
 async def _mark_new_session(attempt: RunAttempt, prepared: PreparedRun) -> None:

@@ -208,6 +208,8 @@ def to_run(row: Row[Any]) -> Run:
         failure=failed and Failure(FailureKind(failed), row.failure_message),
         waits_since=row.waits_since,
         own_trouble_since=row.own_trouble_since,
+        connection=row.connection_id,
+        waits_for_user=row.status == RunStatus.QUEUED.value and row.wait_until is None,
         result=row.result,
         tokens=row.tokens,
         profile=row.profile,

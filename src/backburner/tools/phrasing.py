@@ -93,6 +93,7 @@ def describe_task(task: WorkReport) -> str:
         _timeout(work),
         "It continues after repeated failures." if views.continues_after_failures(work) else "",
         f"It uses {', '.join(work.connections)}." if work.connections else "",
+        *task.warnings,
         _destinations(work),
         _NOTIFICATIONS[work.notify],
     ]

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from support.doubles.engine import Call, End, Fail, Say, Wait
 from support.people.tokens import issue_token
-from support.servers.live import Stream, following, serving
+from support.servers.live import BOUND, Stream, following, serving
 from support.stage.make import STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
@@ -165,6 +165,43 @@ async def test_a_reply_that_goes_on_elsewhere_is_told_from_its_beginning(
 
     assert first.data["text"] == "Lost wo"
     assert [one["content"] for one in done.data["messages"]] == ["Found words."]
+
+
+async def test_a_reply_that_has_no_seat_yet_says_so_once(stage: Stage) -> None:
+    here = await stage.chat()
+    async with (
+        served(stage, heartbeat=timedelta(milliseconds=50)) as client,
+        asking(client, here, "Hello?") as stream,
+    ):
+        await stream.next("message")
+        waiting = await stream.next()
+        await stage.work()
+        while (done := await stream.next()).name == "delta":
+            pass
+
+    assert (waiting.name, waiting.data) == ("waiting", {"detail": "Waiting for a free seat."})
+    assert done.name == "done"
+
+
+async def test_a_reply_that_is_given_waits_for_no_seat(stage: Stage) -> None:
+    stage.engine.then(Wait(end := asyncio.Event()), Say("Hello."))
+    here = await stage.chat()
+    async with (
+        served(stage, heartbeat=timedelta(milliseconds=50)) as client,
+        asking(client, here, "Hello?") as stream,
+    ):
+        await stage.take_up()
+        seen = list[str]()
+        async with asyncio.timeout(BOUND):
+            async for line in stream.answer.aiter_lines():
+                seen.append(line)
+                if line == ":":
+                    break
+        end.set()
+        await stage.idle()
+
+    assert "event: message" in seen
+    assert "event: waiting" not in seen
 
 
 async def test_a_stream_that_takes_too_long_ends_and_the_reply_continues(stage: Stage) -> None:

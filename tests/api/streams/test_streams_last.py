@@ -33,7 +33,7 @@ from backburner.core.accounts import Role, Scope
 from backburner.core.conversation import Conversation
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import UserId
-from backburner.ports import EventKind, Store, Tx
+from backburner.ports import EventKind, Hint, HintKind, Store, Tx
 from backburner.runs.stopping import StopReason
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
@@ -92,6 +92,35 @@ async def test_a_stream_in_which_nothing_happens_says_that_it_is_there(stage: St
                         break
 
             assert beats == 3
+
+
+async def test_wake_ups_without_news_do_not_keep_a_stream_silent(stage: Stage) -> None:
+    here = await stage.chat()
+    async with served(stage, heartbeat=timedelta(milliseconds=200)) as client:
+        token = await issue(stage)
+        with hinting(stage, here):
+            for stream in (following(client, token), replying(client, token, here)):
+                async with stream as opened, asyncio.timeout(BOUND):
+                    async for line in opened.answer.aiter_lines():
+                        if line == ":":
+                            break
+
+
+@contextmanager
+def hinting(stage: Stage, here: Conversation) -> Iterator[None]:
+    """Hint all the time that something has changed, though nothing has."""
+    loop, bus = asyncio.get_running_loop(), stage.deps.bus
+    assert bus
+
+    timers = list[asyncio.Handle]()
+
+    def hint() -> None:
+        bus.hint(Hint(HintKind.CHANGED, USER, here.id))
+        timers[:] = [loop.call_later(0.01, hint)]
+
+    hint()
+    yield
+    timers[0].cancel()
 
 
 @pytest.mark.parametrize("end", ["signed out everywhere", "disabled"])

@@ -14,6 +14,7 @@ from support.requirements import requirement
 from support.servers.losing import losing
 from support.stage import make
 
+from backburner.cli.client import NoAnswer
 from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.cli.commands.say import Reply
 from backburner.core import transitions
@@ -31,6 +32,12 @@ from backburner.core.transitions.step import system_message
 from backburner.ports import Claimer, Tx
 
 Call = Callable[..., Ended]
+QUESTION = {
+    "id": "q_0123456789abcdef",
+    "purpose": "approval",
+    "prompt": "May I do this?",
+    "options": ["yes"],
+}
 
 
 def test_a_fresh_installation_replies_at_once(
@@ -148,7 +155,7 @@ def test_a_reply_is_printed_as_it_arrives_and_once(capsys: pytest.CaptureFixture
 def test_a_question_is_printed_with_the_command_that_answers_it(
     capsys: pytest.CaptureFixture[str], options: list[str], answer: str
 ) -> None:
-    question = {"id": "q_0123456789abcdef", "prompt": "May I do this?", "options": options}
+    question = {**QUESTION, "options": options}
     end = {"messages": [{"role": "assistant", "content": "I try."}], "questions": [question]}
 
     Reply(echo=True).follow(iter([("done", end)]))
@@ -158,16 +165,50 @@ def test_a_question_is_printed_with_the_command_that_answers_it(
     assert line.endswith(f" answer q_0123456789 {answer}")
 
 
+def test_a_reply_that_waits_for_a_sign_in_says_how_to_sign_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    waits = "This waits until you reconnect Mail. It continues by itself afterwards."
+    question = {
+        **QUESTION,
+        "purpose": "reconnect",
+        "prompt": "Reconnect Mail: mail.example no longer accepts the sign-in.",
+        "options": ["reconnect", "stop"],
+        "binds_to": {"name": "mail"},
+    }
+    end = {"messages": [{"role": "system", "content": waits}], "questions": [question]}
+
+    Reply(echo=True).follow(iter([("done", {**end, "status": "queued"})]))
+
+    *before, line = capsys.readouterr().out.splitlines()
+    assert before == [waits, question["prompt"]]
+    assert line == (
+        "Sign in with `backburner connect mail`, or stop it with"
+        " `backburner answer q_0123456789 stop`."
+    )
+
+
 def test_a_question_that_the_reply_shows_is_not_repeated(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     shown = "Proposed: May I do this?"
-    question = {"id": "q_0123456789abcdef", "prompt": "May I do this?", "options": ["yes"]}
-    end = {"messages": [{"role": "system", "content": shown}], "questions": [question]}
+    end = {"messages": [{"role": "system", "content": shown}], "questions": [QUESTION]}
 
     Reply(echo=True).follow(iter([("done", end)]))
 
     assert capsys.readouterr().out == f"{shown}\n"
+
+
+def test_a_reply_that_has_not_begun_says_why_on_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    end = {"messages": [{"role": "assistant", "content": "Hello."}]}
+    waiting = ("waiting", {"detail": "Waiting for a free seat."})
+
+    Reply(echo=True).follow(iter([waiting, ("done", end)]))
+
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("Hello.\n", "Waiting for a free seat.\n")
 
 
 def test_a_restarted_reply_begins_on_a_new_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,6 +260,22 @@ def test_ctrl_c_leaves_the_reply_running_and_says_how_to_stop_it(
     assert ended.code == 130
     assert "goes on" in ended.err[-1]
     assert "`backburner stop c_" in ended.err[-1]
+
+
+def test_a_server_that_falls_silent_is_left_and_the_reply_goes_on(
+    talk: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_silent(*_: object) -> None:
+        raise NoAnswer("Backburner has sent nothing for 60 seconds.")
+
+    monkeypatch.setattr(Reply, "follow", is_silent)
+    ended = talk("say", "Hello.")
+
+    assert ended.code == 1
+    assert ended.err[-1].startswith(
+        "Backburner has sent nothing for 60 seconds. The conversation goes on. Follow it with"
+        " `backburner watch c_"
+    )
 
 
 def test_a_reply_is_stopped(talk: Call, ask: Callable[..., Any], running: Running) -> None:

@@ -7,7 +7,7 @@ from support.stage import make
 from support.stage.make import MATE, NOON, USER
 
 from backburner.core.connections import access
-from backburner.core.connections.connection import Connection
+from backburner.core.connections.connection import Connection, ConnectionState
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import ConnectionId
@@ -69,6 +69,9 @@ def test_new_work_has_the_connections_that_it_names_and_no_others() -> None:
     assert access.choose([" news", "mail", "news", ""], existing=existing) == ("news", "mail")
     assert access.choose(["mail"], existing=existing, parent=CHAT, given=["mail"]) == ("mail",)
 
+    off = replace(MAIL, disabled=True)
+    assert access.choose(["mail"], existing=[off], parent=CHAT) == ("mail",)
+
     for limits in ({"parent": CHAT}, {"given": ["mail"]}):
         with pytest.raises(BadRequest, match="may not use news") as refused:
             access.choose(["mail", "news"], existing=existing, **limits)
@@ -76,3 +79,24 @@ def test_new_work_has_the_connections_that_it_names_and_no_others() -> None:
     with pytest.raises(BadRequest) as refused:
         access.choose(["mail"], existing=[])
     assert refused.value.hint == "It may use these connections: none."
+
+
+def test_work_lacks_what_its_brief_names_and_cannot_use() -> None:
+    out, off = (
+        replace(MAIL, state=ConnectionState.SIGNED_OUT),
+        replace(MAIL, name="off", state=ConnectionState.SIGNED_OUT, disabled=True),
+    )
+    task = replace(CHAT, kind=Kind.TASK, connections=("mail", "news", "off", "gone"))
+
+    lacking = access.find_lacking(task, [out, off, NEWS])
+    assert (lacking.signed_out, lacking.disabled, lacking.gone) == ((out,), (off,), ("gone",))
+    assert sorted(lacking.unusable) == ["gone", "off"]
+    assert lacking.warnings == (
+        "mail is not signed in: the work waits for that. Sign in with `backburner connect mail`.",
+        "off is disabled: the work asks first. Enable it with `backburner connections enable off`.",
+    )
+
+    besides = access.find_lacking(task, [out, off, NEWS], besides=["gone", "mail", "off"])
+    assert besides == access.NOTHING_LACKING
+    # A chat may use them, and is not about them.
+    assert access.find_lacking(replace(task, kind=Kind.CHAT), [out]) == access.NOTHING_LACKING

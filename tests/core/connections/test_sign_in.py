@@ -9,7 +9,7 @@ from support.stage.make import NOON, RUN, USER
 
 from backburner.core import transitions
 from backburner.core.connections import sign_in
-from backburner.core.connections.connection import Connection
+from backburner.core.connections.connection import Connection, ConnectionState
 from backburner.core.connections.scopes import UNNAMED
 from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.ids import ConnectionId
@@ -100,6 +100,37 @@ def test_other_work_that_needs_it_is_paused_and_resumes() -> None:
 
     assert (resumed.status, resumed.pause_reason) == (Status.BACKGROUND, None)
     assert transitions.wait_for_sign_in(proposed(), "").conversation == proposed()
+
+
+@pytest.mark.parametrize("reason", [None, PauseReason.SIGNED_OUT, PauseReason.ALLOWANCE])
+def test_work_is_paused_that_loses_a_connection(reason: PauseReason | None) -> None:
+    step = transitions.lose_connection(replace(working(), pause_reason=reason), "Mail")
+
+    paused = step.conversation
+    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.USER)
+    assert (step.drops_queued, len(step.messages), len(step.notices)) == (True, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        make.conversation(),
+        proposed(),
+        replace(working(), status=Status.ARCHIVED),
+        replace(working(), pause_reason=PauseReason.FAILURES),
+    ],
+)
+def test_what_does_not_work_loses_a_connection_without_a_word(conversation: Conversation) -> None:
+    step = transitions.lose_connection(conversation, "Mail")
+
+    assert (step.conversation, step.messages) == (conversation, ())
+
+
+def test_the_first_sign_in_is_asked_for_in_other_words() -> None:
+    new = replace(MAIL, state=ConnectionState.SIGNING_IN)
+    question = sign_in.reconnect_question(new, run_id=RUN, kind=RunKind.BACKGROUND, now=NINE)
+
+    assert "Reconnect Mail: you have not signed in to mcp.mail.example yet." in question.prompt
 
 
 def test_a_question_without_a_point_is_withdrawn_and_the_work_goes_on() -> None:

@@ -62,12 +62,9 @@ async def test_a_run_gets_nothing_of_other_users(connected: Stage, servers: Fake
     task = await connected.task(user=MATE, connections=("mail",))
     await connected.work()
 
-    assert [request.conversation.id for request in connected.engine.requests] == [chat.id, task.id]
-    assert all(
-        offer.tool.server == OWN_SERVER
-        for request in connected.engine.requests
-        for offer in request.tools
-    )
+    assert [request.conversation.id for request in connected.engine.requests] == [chat.id]
+    assert servers_of(connected) == set()
+    assert connected.question(task).prompt == "There is no connection mail any more."
 
 
 async def test_a_task_gets_those_that_its_brief_names(

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from support.doubles.engine import Call, End, Say
 from support.doubles.tool_servers import FakeServers, say_done, sign_in
+from support.people.callers import local_caller
 from support.requirements import requirement
 from support.stage.make import USER
 from support.stage.stage import Stage
 
 from backburner.actions import conversations
+from backburner.actions.connections import manage
 from backburner.actions.waits import reconnection
 from backburner.core.connections import sign_in as sign_in_question
 from backburner.core.connections.connection import Connection, ConnectionState, Ticks
@@ -109,8 +111,8 @@ async def test_one_question_and_one_notice_are_for_all_work_that_waits(
     connected: Stage, servers: FakeServers, mail: Connection
 ) -> None:
     tasks = []
+    connected.engine.then(SEARCH)
     for _ in range(3):
-        connected.engine.then(SEARCH)
         tasks.append(await connected.task(connections=("mail",)))
         await connected.work()
     chat = await connected.chat()
@@ -220,8 +222,8 @@ async def test_a_sign_in_during_the_run_needs_no_question(
 
 async def test_after_a_stop_the_next_that_waits_is_asked(connected: Stage) -> None:
     tasks = []
+    connected.engine.then(SEARCH)
     for _ in range(2):
-        connected.engine.then(SEARCH)
         tasks.append(await connected.task(connections=("mail",)))
         await connected.work()
     requests = len(connected.engine.requests)
@@ -254,16 +256,19 @@ async def test_a_connection_that_is_removed_lets_go_of_what_waits(
     connected: Stage, mail: Connection
 ) -> None:
     connected.engine.then(SEARCH)
+    chat = await connected.chat()
+    await connected.say(chat, "Any mail?")
+    await connected.work()
     task = await connected.task(connections=("mail",))
     await connected.work()
+    assert connected.load(task).pause_reason is PauseReason.SIGNED_OUT
 
-    def remove(tx: Any) -> None:
-        reconnection.forget(tx, tx.connections.load(USER, mail.id))
-        tx.connections.remove(USER, mail.id)
-
-    connected.database.run(remove)
-    connected.engine.then(DONE)
+    await manage.remove(connected.deps, local_caller(USER), mail.id)
+    connected.engine.then(Say("I cannot look."))
     await connected.work()
 
-    assert connected.history(task)[0].status is RunStatus.SUCCESS
+    assert connected.said(chat)[-1] == "I cannot look."
     assert [offer.tool.server for offer in connected.engine.requests[-1].tools].count("mail") == 0
+    # What names it does not go on without it by itself.
+    assert connected.load(task).pause_reason is PauseReason.USER
+    assert [run.status for run in connected.history(task)] == [RunStatus.CANCELLED]

@@ -6,7 +6,7 @@ Whoever locks a user does so before they lock conversations, so that one questio
 from collections.abc import Collection
 
 from backburner.core import transitions
-from backburner.core.connections import sign_in
+from backburner.core.connections import access, sign_in
 from backburner.core.connections.connection import Connection, ConnectionState
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, NotFound
@@ -59,13 +59,20 @@ def reconnected(tx: Tx, user: UserId, connection_id: ConnectionId) -> None:
 
 
 def forget(tx: Tx, connection: Connection) -> None:
-    """Resume all work that waits for a connection, because its owner removes it."""
+    """Resume what waits for a connection, because its owner removes it.
+
+    Work whose brief names it is paused: it would be done without what it is about.
+    """
     user = connection.user_id
     tx.users.lock(user)
     for conversation_id, question in _find_asked(tx, connection).items():
         conversation = tx.conversations.lock(user, conversation_id)
         tx.conversations.save(transitions.withdraw(conversation, question.id, now=tx.now))
     _resume(tx, user, connection.id)
+    for conversation_id in tx.connections.named_in(user, connection.name):
+        conversation = tx.conversations.lock(user, conversation_id)
+        if connection.name in access.named(conversation):
+            tx.conversations.save(transitions.lose_connection(conversation, connection.title))
 
 
 def apply_answer(tx: Tx, before: Conversation, question: Question, answer: str) -> None:

@@ -109,7 +109,7 @@ async def show(
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
         row = tx.browse.conversation(user, conversation_id)
         lookup.require(row.conversation)
-        return row, DisplayContext(tx.now, tx.users.load(user).zone)
+        return row, browse.display_context(tx, deps, user, [row])
 
     return await deps.store.read(work)
 

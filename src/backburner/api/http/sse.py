@@ -25,6 +25,23 @@ HEADERS = (
 EventStream = AsyncGenerator[bytes, None]
 
 
+class HeartbeatTimer:
+    """Says when a stream has sent nothing for so long that a heartbeat is due."""
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._clock = asyncio.get_running_loop().time
+        self._due_at = self._clock() + interval
+
+    def restart(self) -> None:
+        """Note that something is sent now."""
+        self._due_at = self._clock() + self._interval
+
+    @property
+    def seconds_left(self) -> float:
+        return max(self._due_at - self._clock(), 0)
+
+
 def format_event(name: str, data: Any, *, number: int | None = None) -> bytes:
     id_line = "" if number is None else f"id: {number}\n"
     return f"{id_line}event: {name}\ndata: {json.dumps(data)}\n\n".encode()

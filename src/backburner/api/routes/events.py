@@ -67,15 +67,17 @@ async def stream_events(
 
 
 async def _stream(request: Request, caller: Caller, after: int | None) -> sse.EventStream:
-    feed, heartbeat = get_feed(request), request.app.state.heartbeat
+    feed, timer = get_feed(request), sse.HeartbeatTimer(request.app.state.heartbeat)
     async with feed.follow(caller.user, caller.credential, after=after) as subscriber:
         yield RETRY
         while not subscriber.ended:
-            if not await subscriber.wait(heartbeat):
-                yield sse.HEARTBEAT
-                continue
-            news = subscriber.take()
-            if events := _format(news):
+            news = subscriber.take() if await subscriber.wait(timer.seconds_left) else FeedItem()
+            events = _format(news)
+            # It may have been woken for nothing, again and again.
+            if not events and not timer.seconds_left:
+                events = sse.HEARTBEAT
+            if events:
+                timer.restart()
                 yield events
             if news.drafts:
                 await asyncio.sleep(DRAFT_INTERVAL_SECONDS)

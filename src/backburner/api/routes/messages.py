@@ -80,9 +80,11 @@ async def send_message(
 
     With `Accept: text/event-stream` the response is the reply as it is written. `message` is the
     stored message. `delta` is a piece of the reply: its `text` replaces everything from offset `at`
-    on; `at` is 0 again if the reply starts over. `done` or `error` is last, with the stored
-    messages and the questions that were asked. `later` ends a stream that takes too long: the reply
-    continues, and /api/events reports it.
+    on; `at` is 0 again if the reply starts over. `waiting` says, once, why it has not begun yet.
+    `done` or `error` is last, with the stored messages and the questions that were asked. A reply
+    that waits for its user ends with `done` and the status `queued`: it continues after the answer,
+    or the sign-in. `later` ends a stream that takes too long: the reply continues, and /api/events
+    reports it.
     """
     streams = sse.MEDIA_TYPE in request.headers.get("accept", "")
     # Before the message is stored: a refused request changes nothing.
@@ -138,33 +140,46 @@ async def _stream_reply(
     clock = asyncio.get_running_loop().time
     timeout = state.reply_timeout or deps.limits.run_timeout + QUEUE_TIMEOUT
     deadline = clock() + timeout.total_seconds()
-    deltas = _Deltas(follower.conversation)
+    deltas, timer = _Deltas(follower.conversation), sse.HeartbeatTimer(state.heartbeat)
     yield sse.format_event("message", _dump(sent.message))
     drafts: Sequence[ReplyDraft] = ()
     # A message that needs no run is answered by now.
     may_be_there = not sent.items
+    was_told = False
     while not follower.ended:
         for delta in deltas.format(drafts):
+            timer.restart()
             yield delta
         if drafts and not may_be_there:
             await follower.gather(PIECE_INTERVAL_SECONDS)
         if may_be_there:
             found = await chat.find_reply(deps, caller, follower.conversation, sent)
             if isinstance(found, Reply):
-                yield _format_end(found, follower.conversation)
+                yield _format_end(found)
                 return
             for delta in deltas.format(found):
+                timer.restart()
                 yield delta
         left = deadline - clock()
         if left <= 0:
             detail = "The reply takes longer: follow it in /api/events."
             yield sse.format_event("later", {"detail": detail})
             return
-        if await follower.wait(min(left, state.heartbeat)):
+        if await follower.wait(min(left, timer.seconds_left)):
             drafts, may_be_there = follower.take()
         else:
             drafts, may_be_there = (), True
-            yield sse.HEARTBEAT
+        # It may have been woken for nothing, again and again.
+        if not timer.seconds_left:
+            timer.restart()
+            yield sse.HEARTBEAT if was_told else await _explain_silence(deps, caller, follower)
+            was_told = True
+
+
+async def _explain_silence(deps: Deps, caller: Caller, follower: ReplyFollower) -> bytes:
+    if await chat.has_begun(deps, caller.user, follower.conversation):
+        return sse.HEARTBEAT
+    return sse.format_event("waiting", {"detail": "Waiting for a free seat."})
 
 
 class _Deltas:
@@ -186,15 +201,15 @@ class _Deltas:
                 yield sse.format_event("delta", {"run": draft.run, "at": at, "text": text[at:]})
 
 
-def _format_end(reply: Reply, conversation_id: ConversationId) -> bytes:
+def _format_end(reply: Reply) -> bytes:
     run = reply.run
     data: dict[str, Any] = {
         "run": run and run.id,
         "status": run.status.value if run else None,
         "messages": [_dump(message) for message in reply.messages],
         "questions": [
-            QuestionOut.of(asked, conversation_id).model_dump(mode="json")
-            for asked in reply.questions
+            QuestionOut.of(asked, asked_in).model_dump(mode="json")
+            for asked_in, asked in reply.questions
         ],
     }
     if run is not None and run.status is RunStatus.FAILURE:

@@ -73,6 +73,7 @@ _EXAMPLE: dict[str, Any] = {
     "profile": "claude",
     "folder": "/srv/ada/app",
     "connections": ["mail"],
+    "warnings": [],
     "waits_for": None,
     "session": None,
     "claude_session_id": None,
@@ -297,6 +298,9 @@ class ConversationSummaryOut(BaseModel):
     profile: str = Field(description="The profile that its runs use.")
     folder: str | None = Field(description="Where it works; null: the private workspace.")
     connections: ConnectionNamesOut
+    warnings: Sequence[str] = Field(
+        description="What becomes of it because it names connections that it cannot use now."
+    )
     waits_for: str | None = Field(
         description="Why work that is due does not run: its folder is in use, or on a machine that"
         " no worker runs on."
@@ -420,6 +424,7 @@ def _common_fields(row: ConversationRow, display: DisplayContext, deps: Deps) ->
         ],
         "profile": conversation.profile or deps.default_profile,
         "folder": conversation.folder_path,
+        "warnings": display.warnings.get(conversation.id, ()),
         "waits_for": display.waits.get(conversation.id),
         "session": session and AgentSessionOut(engine=session.profile, id=session.id),
         "claude_session_id": session.id if session is not None and is_claude else None,

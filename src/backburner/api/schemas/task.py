@@ -234,6 +234,7 @@ class TaskOut(BaseModel):
         agent=None,
         folder="/srv/ada/app",
         connections=["mail"],
+        warnings=[],
         reports_to=[{"channel": "discord", "target": "42"}],
         on_repeated_failure="pause",
         profile="claude",
@@ -274,6 +275,9 @@ class TaskOut(BaseModel):
     agent: str | None = Field(description="The agent that was asked for, if any.")
     folder: str | None = Field(description="Where it works; null: the private workspace.")
     connections: ConnectionNamesOut
+    warnings: Sequence[str] = Field(
+        description="What becomes of it because it names connections that it cannot use now."
+    )
     reports_to: Sequence[DestinationOut]
     on_repeated_failure: FailurePolicy
     profile: str = Field(description="The profile that its runs use.")
@@ -305,6 +309,7 @@ class TaskOut(BaseModel):
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
             folder=conversation.folder_path,
+            warnings=display.warnings.get(conversation.id, ()),
             progress=ProgressOut.of(row.progress),
             updated_at=row.updated_at,
             running=RunningOut.of(row.running),

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from backburner.cli import id_prefix
-from backburner.cli.client import Server
+from backburner.cli.client import NoAnswer, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.work.new_conversation import new_conversation
 from backburner.cli.current_folder import choose_current_folder, folder_option
@@ -99,12 +99,16 @@ def say(
 def _follow_reply(
     server: Server, conversation_id: str, body: dict[str, Any], *, echo: bool
 ) -> tuple["Reply", dict[str, Any]]:
-    reply = Reply(echo=echo)
+    reply, short = Reply(echo=echo), short_id(conversation_id)
     try:
         path = f"/api/conversations/{conversation_id}/messages"
         return reply, reply.follow(server.stream(path, body))
+    except NoAnswer as error:
+        raise BackburnerError(
+            f"{error.message} The conversation goes on.",
+            hint=f"Follow it with `backburner watch {short}`.",
+        ) from None
     except KeyboardInterrupt:
-        short = short_id(conversation_id)
         raise ReplyGoesOn(
             "The reply goes on without you.",
             hint=f"Read it with `backburner conversations {short}`, or stop it with"
@@ -169,6 +173,9 @@ class Reply:
         for name, data in events:
             if name == "delta":
                 self._add(data["text"], data["at"])
+            elif name == "waiting" and self._echo:
+                # On stderr, so that stdout holds the reply alone.
+                click.echo(data["detail"], err=True)
             elif name in ("done", "error", "later", "answer"):
                 self.failed = name == "error"
                 self._finish(name, data)

@@ -107,6 +107,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "folder": details["folder"],
             "tools": _tools(details),
             "connections": ", ".join(details["connections"] or ()),
+            "warnings": name_commands(" ".join(details["warnings"])),
             "reports to": _destinations(details),
             "questions": "; ".join(question["prompt"] for question in details["questions"]),
         }
@@ -161,6 +162,7 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
         "/api/tasks", {name: value for name, value in body.items() if value is not None}
     )
     print_result(task, f"Created: {summarize(task)}", as_json=as_json)
+    _print_warnings(task, as_json=as_json)
 
 
 @tasks.command("edit")
@@ -214,6 +216,7 @@ def edit(
         raise BadRequest("Nothing to change.", hint="Pass an option such as --when.")
     changed = server.patch(f"/api/tasks/{id_prefix.find_task(server, task)}", body)
     print_result(changed, f"Changed: {summarize(changed)}", as_json=as_json)
+    _print_warnings(changed, as_json=as_json)
 
 
 @tasks.command("delete")
@@ -325,6 +328,11 @@ def _read_count(text: str) -> int | None:
     if not text.isdecimal():
         raise BadRequest(f"{text!r} is not a number of runs.", hint="Use 1 or more, or `none`.")
     return int(text)
+
+
+def _print_warnings(task: Any, *, as_json: bool) -> None:
+    for warning in () if as_json else task["warnings"]:
+        click.echo(name_commands(warning), err=True)
 
 
 def describe_status(task: Any) -> str:

@@ -5,8 +5,9 @@ from typing import Any
 from backburner.cli.command_name import name_commands
 from backburner.cli.output import printable, short_id
 
-#: A type of questions in the API. Its enumeration would import the rules of conversations.
-CHOICE = "choice"
+#: A type and a purpose of questions in the API. Their enumerations would import the rules of
+#: conversations.
+CHOICE, RECONNECT = "choice", "reconnect"
 
 
 def list_options(question: Any) -> list[str]:
@@ -24,6 +25,10 @@ def show_question(question: Any) -> str:
 
 def how_to_answer(question: Any) -> str:
     """Name the command that answers a question, with its first option and the others."""
+    if question["purpose"] == RECONNECT:
+        name, short = question["binds_to"]["name"], short_id(question["id"])
+        text = f"sign in with `backburner connect {name}`, or stop it with `backburner answer"
+        return printable(name_commands(f"{text} {short} stop`"))
     first, *others = question["options"] or ["..."]
     command = name_commands(f"`backburner answer {short_id(question['id'])}")
     also = f" (or {', '.join(others)})" if others else ""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from backburner.core.connections.connection import Connection
+from backburner.core.connections.connection import Connection, ConnectionState
 from backburner.core.connections.scopes import name_scopes
 from backburner.core.ids import RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, RECONNECT, Purpose, Question, QuestionType
@@ -28,8 +28,8 @@ def reconnect_question(
         id=derive_question_id(run_id, "reconnect", connection.id, now.isoformat()),
         purpose=Purpose.RECONNECT,
         type=QuestionType.CHOICE,
-        prompt=f"Reconnect {connection.title}: {server_of(connection)} {describe_end(connection)}."
-        " Work that needs it waits, and continues by itself afterwards.",
+        prompt=f"Reconnect {connection.title}: {_describe_state(connection)}. Work that needs it"
+        " waits, and continues by itself afterwards.",
         options=(RECONNECT, STOP),
         run_id=run_id,
         run_kind=kind,
@@ -50,6 +50,13 @@ def describe_end(connection: Connection) -> str:
         return "no longer accepts the sign-in"
     names = name_scopes(connection.wanted_scopes)
     return f"wants further permissions{f' ({names})' if names else ''}"
+
+
+def _describe_state(connection: Connection) -> str:
+    server = server_of(connection)
+    if connection.state is ConnectionState.SIGNING_IN:
+        return f"you have not signed in to {server} yet"
+    return f"{server} {describe_end(connection)}"
 
 
 def is_about(question: Question, connection: Connection) -> bool:

@@ -20,6 +20,7 @@ from backburner.core.transitions.answers import (
 from backburner.core.transitions.by_system import (
     apply_follower_event,
     end_in_outage,
+    lose_connection,
     pause_for_allowance,
     receive_event,
     receive_report,
@@ -114,6 +115,7 @@ __all__ = [
     "has_background_work",
     "is_test_run",
     "leave_demo",
+    "lose_connection",
     "model_note",
     "pause",
     "pause_for_allowance",

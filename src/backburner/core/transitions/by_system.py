@@ -7,6 +7,7 @@ from typing import Any
 
 from backburner.core import schedule
 from backburner.core.conversation import (
+    PASSING_PAUSES,
     Author,
     Conversation,
     EndedAs,
@@ -145,6 +146,19 @@ def wait_for_sign_in(conversation: Conversation, text: str) -> Step:
 def resume_after_sign_in(conversation: Conversation, *, now: datetime) -> Step:
     """Resume work that was paused because a connection needed a sign-in."""
     return _resume_after(conversation, PauseReason.SIGNED_OUT, now=now)
+
+
+def lose_connection(conversation: Conversation, title: str) -> Step:
+    """Pause work whose brief names a connection that its user removes."""
+    works = conversation.schedule is not None and conversation.status is not Status.ARCHIVED
+    is_paused = conversation.pause_reason not in (None, *PASSING_PAUSES)
+    if not works or is_paused or is_proposal(conversation):
+        return Step(conversation=conversation)
+    text = (
+        f"The work is paused: {title}, which it uses, was removed. Resume it to let it go on"
+        " without."
+    )
+    return replace(report_stop(pause_work(conversation, PauseReason.USER), text), drops_queued=True)
 
 
 def _pause_for(conversation: Conversation, reason: PauseReason) -> Step:

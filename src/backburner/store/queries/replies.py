@@ -73,7 +73,8 @@ class Replies(Group):
         run_rows = self._execute(_select_runs, {"owner": user, "run_ids": run_ids})
         served_by = [to_run(row) for row in run_rows]
         # A run that was handed back has served the item, and resumes later.
-        if any(run.status in (RunStatus.QUEUED, RunStatus.RUNNING) for run in served_by):
+        in_progress = (RunStatus.QUEUED, RunStatus.RUNNING)
+        if any(run.status in in_progress and not run.waits_for_user for run in served_by):
             return None
         message = self._execute(_select_message, {**key, "message_id": message_id}).one_or_none()
         if message is not None and not items:

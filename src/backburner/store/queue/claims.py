@@ -451,7 +451,7 @@ class _Taker:
             unattended=unattended,
             worker=self.claimer.worker,
         )
-        resumed = replace(run, epoch=epoch, status=RunStatus.RUNNING)
+        resumed = replace(run, epoch=epoch, status=RunStatus.RUNNING, waits_for_user=False)
         awaited = Waits(self.tx).take(conversation.user_id, run.id)
         return replace(self._take(conversation, resumed, resumed=True), awaited_jobs=awaited)
 

@@ -18,7 +18,7 @@ from backburner.core.connections.connection import (
     ToolNature,
 )
 from backburner.core.errors import Conflict, NotFound
-from backburner.core.ids import ConnectionId, UserId
+from backburner.core.ids import ConnectionId, ConversationId, UserId
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent, upsert
 from backburner.store.tables import connection_tools, connections, conversations, credentials
@@ -220,6 +220,10 @@ class Connections(Group):
         """Keep others from removing these before the transaction ends; return those there are."""
         found = self._execute(_hold, {"owner": user, "names": sorted(names)})
         return frozenset(found.scalars())
+
+    def named_in(self, user: UserId, name: str) -> Sequence[ConversationId]:
+        rows = self._execute(_named_in, {"owner": user, "pattern": f'%"{name}"%'})
+        return [ConversationId(row.id) for row in rows]
 
     def _take_from_users(self, user: UserId, name: str) -> None:
         for row in self._execute(_named_in, {"owner": user, "pattern": f'%"{name}"%'}).all():

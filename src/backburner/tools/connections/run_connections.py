@@ -1,6 +1,6 @@
 """The connections of one run: their tools as offers, and their sessions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -9,6 +9,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.waits import inputs
 from backburner.core import tool_policy
 from backburner.core.connections import access
+from backburner.core.connections.access import NOTHING_LACKING, Lacking
 from backburner.core.connections.connection import Connection, ConnectionState, ConnectionTool
 from backburner.core.connections.offer import describe_unusable, make_tool
 from backburner.core.conversation import Conversation
@@ -34,7 +35,7 @@ class RunConnections:
     answered: Mapping[str, QuestionId] = field(default_factory=dict)
     #: Offered with them: their results may be cut, those of our own tools are short.
     read_on: Sequence[Offer] = ()
-    _found: Found | None = None
+    _known: Found | None = None
     note: str = ""
 
     async def __aenter__(self) -> Self:
@@ -49,13 +50,12 @@ class RunConnections:
         await self.sessions.close()
 
     async def offers(self) -> Sequence[Offer]:
-        if self._found is None:
-            self._found = await self.deps.store.read(self._read)
-            self.note = describe_unusable(self._found)
+        usable = [one for one in await self._load() if access.may_use(self.conversation, one[0])]
+        self.note = describe_unusable(usable)
         allowed = tool_policy.allowed_tools(self.conversation)
         offers = [
             self._offer(connection, tool)
-            for connection, tools in self._found
+            for connection, tools in usable
             if connection.state is not ConnectionState.SIGNING_IN
             for tool in tools
             if tool.is_offered
@@ -63,13 +63,24 @@ class RunConnections:
         fitting = fit([one for one in offers if tool_policy.is_tool_allowed(one.tool, allowed)])
         return [*fitting, *self.read_on] if fitting else ()
 
+    async def find_lacking(self, *, besides: Collection[str]) -> Lacking:
+        if not access.named(self.conversation):
+            return NOTHING_LACKING
+        known = [connection for connection, _ in await self._load()]
+        return access.find_lacking(self.conversation, known, besides=besides)
+
+    async def _load(self) -> Found:
+        if self._known is None:
+            self._known = await self.deps.store.read(self._read)
+        return self._known
+
     def _read(self, tx: Tx) -> Found:
         user = self.conversation.user_id
-        usable = access.usable(self.conversation, tx.connections.list(user))
-        if not usable:
-            return ()
-        tools = tx.connections.tools_of_all(user, shown=[one.id for one in usable])
-        return [(connection, tools.get(connection.id, ())) for connection in usable]
+        known = tx.connections.list(user)
+        usable = access.usable(self.conversation, known)
+        shown = [one.id for one in usable]
+        tools = tx.connections.tools_of_all(user, shown=shown) if usable else {}
+        return [(connection, tools.get(connection.id, ())) for connection in known]
 
     async def _call(
         self, connection: Connection, tool: ConnectionTool, arguments: Mapping[str, Any]

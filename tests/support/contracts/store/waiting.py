@@ -7,8 +7,9 @@ from sqlalchemy import select
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ItemId, new_item_id
-from backburner.core.run import ItemKind, NewItem, RunKind
+from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus
 from backburner.core.schedule import Event
+from backburner.ports import Reply
 from backburner.store import tables
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
@@ -81,6 +82,30 @@ def a_person_waits_from_the_message_to_the_reply(scene: Scene) -> None:
     assert waits()
     scene.finish(claim, "Hello.", served=scene.items(claim))
     assert not waits()
+
+
+def a_reply_that_waits_for_its_user_is_there_and_one_that_waits_for_a_time_is_not(
+    scene: Scene,
+) -> None:
+    chat = scene.chat()
+    scene.say(chat)
+    claim = scene.begin_reply()
+    items = scene.items(claim)
+    ids, message_id = [item.id for item in items], items[0].content["message_id"]
+
+    def find() -> Reply | None:
+        return scene.run(lambda tx: tx.replies.find(USER, chat.id, message_id, ids))
+
+    scene.hand_back(claim, served=items)
+    assert find() is None
+    scene.hand_back(scene.begin_work(), after=None)
+    found = find()
+    assert found is not None
+    assert found.run is not None
+    assert (found.run.status, found.run.waits_for_user) == (RunStatus.QUEUED, True)
+
+    scene.run(lambda tx: tx.runs.resume_waiting(USER, chat.id, at=NOON))
+    assert find() is None
 
 
 def what_nobody_will_serve_is_taken_out(scene: Scene) -> None:
