@@ -9,6 +9,7 @@ from typing import Any
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -105,8 +106,10 @@ async def _sample(context: Context, _: types.CallToolRequestParams) -> Answer:
         request = types.CreateMessageRequest(params=asked)
         return types.InputRequiredResult(input_requests={"one": request})
     request = types.CreateMessageRequest(params=asked)
+    # In the answer to this call: the stream for other messages may not be open yet.
+    here = ServerMessageMetadata(related_request_id=context.request_id)
     try:
-        await context.session.send_request(request, types.CreateMessageResult)
+        await context.session.send_request(request, types.CreateMessageResult, metadata=here)
     except Exception as error:  # noqa: BLE001 (whatever the client says)
         return _text(f"refused: {error}")
     return _text("sampled")
