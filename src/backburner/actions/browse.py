@@ -45,7 +45,7 @@ class DisplayContext:
 
     now: datetime
     zone: str
-    #: Why conversations wait whose work is due.
+    #: Why conversations wait whose work is due, or for what sign-in.
     waits: Mapping[ConversationId, str] = field(default_factory=dict)
     #: What becomes of work that names connections which it cannot use now.
     warnings: Mapping[ConversationId, Sequence[str]] = field(default_factory=dict)
@@ -190,7 +190,10 @@ def display_context(
     return DisplayContext(
         now=tx.now,
         zone=tx.users.load(user).zone,
-        waits=_explain_waits(tx, deps, user, conversations),
+        waits={
+            **_explain_waits(tx, deps, user, conversations),
+            **shown.awaited_sign_ins(tx, user, conversations),
+        },
         warnings=shown.warnings_for(tx, user, conversations),
     )
 

@@ -95,6 +95,8 @@ def test_other_work_that_needs_it_is_paused_and_resumes() -> None:
     assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.SIGNED_OUT)
     assert "until you reconnect Mail" in step.messages[0].content
     assert transitions.resume_after_allowance(paused, now=NINE).conversation == paused
+    # Its user pauses it beyond the sign-in.
+    assert transitions.pause(paused).conversation.pause_reason is PauseReason.USER
 
     resumed = transitions.resume_after_sign_in(paused, now=NINE).conversation
 

@@ -12,7 +12,7 @@ from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConnectionId, ConversationId, UserId
 from backburner.core.question import RECONNECT, Purpose, Question
-from backburner.core.run import Run, Turn
+from backburner.core.run import Run, RunKind, Turn
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
 from backburner.ports import Tx
@@ -42,6 +42,17 @@ def wait(
         text = sign_in.describe_wait(connection, asked_here=True)
         return Step(conversation=conversation, messages=(system_message(text),))
     return transitions.wait_for_sign_in(conversation, sign_in.describe_wait(connection))
+
+
+def check_not_waiting(tx: Tx, conversation: Conversation) -> None:
+    """Refuse to start work that waits for a sign-in: it would only wait again."""
+    user = conversation.user_id
+    for connection_id, run in tx.runs.waiting_for_sign_in(user):
+        if run.conversation_id == conversation.id and run.kind is RunKind.BACKGROUND:
+            connection = tx.connections.load(user, connection_id)
+            raise Conflict(
+                f"This waits until you reconnect {connection.title}.", hint=_how_to(connection)
+            )
 
 
 def reconnected(tx: Tx, user: UserId, connection_id: ConnectionId) -> None:
@@ -86,12 +97,14 @@ def apply_answer(tx: Tx, before: Conversation, question: Question, answer: str) 
     except NotFound:
         connection = None
     if connection is not None and connection.state is not ConnectionState.READY:
-        raise Conflict(
-            f"{connection.title} is still signed out.",
-            hint=f"Sign in with `backburner connect {connection.name}`; the work then continues by"
-            " itself.",
-        )
+        raise Conflict(f"{connection.title} is still signed out.", hint=_how_to(connection))
     _resume(tx, user, connection_id)
+
+
+def _how_to(connection: Connection) -> str:
+    return (
+        f"Sign in with `backburner connect {connection.name}`; the work then continues by itself."
+    )
 
 
 def ask_anew(tx: Tx, user: UserId) -> None:

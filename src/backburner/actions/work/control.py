@@ -14,6 +14,7 @@ from backburner.actions.models.changes import ModelChoice
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import Change
+from backburner.actions.waits import reconnection
 from backburner.actions.work import chosen_connections, instructions
 from backburner.actions.work.chosen_connections import CheckConsent
 from backburner.actions.work.instructions import CheckInstructions
@@ -53,11 +54,16 @@ async def pause(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fals
 
 async def resume(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
     """Resume work; an agent proposes that where no user can have asked for it."""
+
+    def transition(conversation: Conversation, tx: Tx) -> Step:
+        reconnection.check_not_waiting(tx, conversation)
+        return transitions.resume(conversation, now=tx.now)
+
     return await _change(
         deps,
         origin,
         work,
-        lambda conversation, tx: transitions.resume(conversation, now=tx.now),
+        transition,
         verb=Verb.RESUME,
         task_only=task_only,
         is_done=lambda conversation: conversation.status is Status.BACKGROUND,
@@ -68,6 +74,7 @@ async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fa
     """Run work at once, unless a requested run has not started yet."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
+        reconnection.check_not_waiting(tx, conversation)
         step = transitions.run_now(conversation)
         waiting = tx.inbox.waiting(conversation.user_id, conversation.id, RunKind.BACKGROUND)
         is_requested = any(item.kind is ItemKind.RUN_NOW for item in waiting)

@@ -95,6 +95,13 @@ FailurePolicy = Annotated[
     OnRepeatedFailure,
     Field(description="`pause` after two failures in a row, or `notify` once after three."),
 ]
+WaitsFor = Annotated[
+    str | None,
+    Field(
+        description="Why work does not run: its folder is in use, or on a machine that no worker"
+        " runs on; or which connection its user has to reconnect."
+    ),
+]
 UsesOut = Annotated[
     Sequence[Use] | None,
     Field(description="What of yours it may use, if a token handed it out; null: everything."),
@@ -301,10 +308,7 @@ class ConversationSummaryOut(BaseModel):
     warnings: Sequence[str] = Field(
         description="What becomes of it because it names connections that it cannot use now."
     )
-    waits_for: str | None = Field(
-        description="Why work that is due does not run: its folder is in use, or on a machine that"
-        " no worker runs on."
-    )
+    waits_for: WaitsFor
     session: AgentSessionOut | None = Field(description="The agent's session.")
     claude_session_id: str | None = Field(description="The id of the session, if it is Claude's.")
     notify: Notify

@@ -24,6 +24,7 @@ from backburner.api.schemas.conversation import (
     RunTimeout,
     ToolNames,
     UsesOut,
+    WaitsFor,
     list_destinations,
     list_next_times,
     list_uses,
@@ -215,6 +216,7 @@ class TaskOut(BaseModel):
         status="active",
         needs_you=False,
         pause_reason=None,
+        waits_for=None,
         schedule=_SCHEDULE,
         schedule_in_words="every 30 minutes",
         after=None,
@@ -254,6 +256,7 @@ class TaskOut(BaseModel):
     status: TaskStatus
     needs_you: bool
     pause_reason: PauseReason | None = Field(description="Why it is paused; null: it is not.")
+    waits_for: WaitsFor
     schedule: Mapping[str, Any] | None
     schedule_in_words: str | None
     after: str | None = Field(description="The id of the task that it runs after.")
@@ -301,6 +304,7 @@ class TaskOut(BaseModel):
             schedule_in_words=None if schedule is None else describe(schedule, zone=display.zone),
             after=schedule.conversation if isinstance(schedule, After) else None,
             next_times=list_next_times(conversation),
+            waits_for=display.waits.get(conversation.id),
             timeout=timeout.total_seconds() if timeout else None,
             uses=list_uses(conversation),
             reports_to=list_destinations(conversation),

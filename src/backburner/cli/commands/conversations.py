@@ -25,7 +25,8 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
-from backburner.core.conversation import Kind, Status
+from backburner.core.conversation import Kind, PauseReason, Status
+from backburner.core.question import Purpose
 from backburner.core.tool_policy import OWN_SERVER
 
 #: Messages shown of one conversation.
@@ -148,9 +149,21 @@ def describe_running(running: Any) -> str:
 
 
 def describe_status(conversation: Any) -> str:
+    if awaited := describe_awaited_sign_in(conversation):
+        return awaited
     if conversation["pause_reason"] and conversation["status"] == "active":
         return f"paused ({conversation['pause_reason'].replace('_', ' ')})"
     return str(conversation["status"])
+
+
+def describe_awaited_sign_in(item: Any) -> str:
+    """Say which sign-in a conversation or a task waits for; nothing if it waits for none."""
+    is_asked = any(asked["purpose"] == Purpose.RECONNECT for asked in item.get("questions", ()))
+    if not is_asked and item["pause_reason"] != PauseReason.SIGNED_OUT:
+        return ""
+    # Children in a list come without it.
+    what = item.get("waits_for") or "A sign-in"
+    return f"waits for: {what[0].lower()}{what[1:].rstrip('.')}"
 
 
 @click.command("summary")
@@ -264,7 +277,7 @@ def messages_by_run(server: Server, conversation_id: str) -> dict[str, str]:
 def describe_result(run: Any, messages: Mapping[str, str]) -> str:
     """Return what a run said or found, the error it failed with, or why it was skipped."""
     if run["failure"]:
-        return f"{run['failure']['kind']}: {run['failure']['message']}"
+        return str(run["failure"]["message"])
     if run["skipped"]:
         return str(run["skipped"]["in_words"])
     return messages.get(run["id"]) or run["result"] or ""

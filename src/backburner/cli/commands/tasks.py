@@ -10,6 +10,7 @@ from backburner.cli.client import Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.connections.option import connection_option, may_use
 from backburner.cli.commands.conversations import (
+    describe_awaited_sign_in,
     describe_result,
     describe_running,
     messages_by_run,
@@ -336,6 +337,8 @@ def _print_warnings(task: Any, *, as_json: bool) -> None:
 
 
 def describe_status(task: Any) -> str:
+    if awaited := describe_awaited_sign_in(task):
+        return awaited
     if task["status"] == "paused" and task["pause_reason"] != PauseReason.USER:
         return f"paused ({task['pause_reason'].replace('_', ' ')})"
     needs_user = task["needs_you"] and task["status"] != "proposed"

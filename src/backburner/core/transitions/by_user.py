@@ -139,7 +139,8 @@ def pause(conversation: Conversation) -> Step:
         raise Conflict("There is no background work to pause.")
     if is_proposal(conversation):
         raise Conflict("This work has not been approved yet.", hint="Approve or reject it.")
-    if conversation.pause_reason is not None:
+    # Work that waits for a sign-in would go on after it.
+    if conversation.pause_reason not in (None, PauseReason.SIGNED_OUT):
         raise Conflict("This work is already paused.", hint="Resume it to continue.")
     # The schedule stays: the next time is computed on resume, so paused slots are never due.
     paused = replace(
