@@ -89,7 +89,7 @@ class OAuth(Protocol):
         """Renew tokens. Raises `SignedOut` if the authorization server will not do so again."""
 
     async def revoke(self, issuer: TokenIssuer, token: str) -> None:
-        """Revoke a token, where the server has an endpoint for that."""
+        """Revoke a token. Raises `ConnectionFailed` if it stays good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

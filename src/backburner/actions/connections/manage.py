@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from backburner.actions import steps
 from backburner.actions.accounts import consent
@@ -25,7 +26,14 @@ from backburner.core.connections.connection import (
     ConnectionTool,
 )
 from backburner.core.conversation import Conversation
-from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound, SignedOut
+from backburner.core.errors import (
+    BadRequest,
+    Conflict,
+    ConnectionFailed,
+    LimitReached,
+    NotFound,
+    SignedOut,
+)
 from backburner.core.ids import CallId, ConnectionId, UserId, new_connection_id
 from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import LEAVE
@@ -187,11 +195,12 @@ async def set_headers(
     return Check(connection_id=connection_id, left_out=found.left_out)
 
 
-async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> None:
+async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> str:
     """Remove a connection with its tools, secrets and grants.
 
     Questions about calls of its tools end: a later connection of its name is another one. Runs in
-    progress find it gone at their next call. Tokens are revoked at the server, if it lets us.
+    progress find it gone at their next call. Tokens are revoked at the server, if it lets us; else
+    return its host, where their owner has to end the sign-in.
     """
     consent.check_scope(caller)
 
@@ -208,8 +217,14 @@ async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> Non
         return tokens
 
     tokens = await deps.store.transact(work)
-    if tokens is not None:
-        await revoke(deps, tokens)
+    if tokens is None or await revoke(deps, tokens):
+        return ""
+    return urlsplit(tokens.issuer.issuer).netloc
+
+
+def _not_signed_in(error: SignedOut) -> ConnectionFailed:
+    """Say that nothing was stored, so that nobody can sign in to it."""
+    return ConnectionFailed(error.message, hint=error.hint, permanent=True)
 
 
 def _own_tokens(tx: Tx, deps: Deps, connection: Connection) -> TokenSet | None:

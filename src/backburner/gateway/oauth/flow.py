@@ -94,8 +94,9 @@ class CheckedOAuth:
         return await ask_for_tokens(self._requests, issuer, form)
 
     async def revoke(self, issuer: TokenIssuer, token: str) -> None:
-        if issuer.revocation_endpoint:
-            await revoke(self._requests, issuer, token)
+        if not issuer.revocation_endpoint:
+            raise ConnectionFailed("There is no revocation endpoint.", permanent=True)
+        await revoke(self._requests, issuer, token)
 
     async def _request(
         self,

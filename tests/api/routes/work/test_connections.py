@@ -43,8 +43,9 @@ async def test_a_connection_is_added_listed_shown_changed_and_removed(ask: Asker
     (listed,) = (await ask.get(PATH))["items"]
     changed = await ask.do("PATCH", path, {"in_chats": False, "disabled": True})
     shown = await ask.get(path)
-    await ask.do("DELETE", path)
+    removed = await ask.do("DELETE", path)
 
+    assert removed == {"not_ended_at": ""}
     assert (added["name"], added["title"], added["auth"]) == ("mail", "My mail", "header")
     assert added["counts"] == {"offered": 2, "read_only": 0, "withheld": 0, "gone": 0}
     assert "tools" not in listed

@@ -317,6 +317,15 @@ class ConnectionOut(ConnectionSummaryOut):
         return cls(**_common_fields(shown), tools=tools)
 
 
+class RemovedConnectionOut(BaseModel):
+    model_config = example(not_ended_at="")
+
+    not_ended_at: str = Field(
+        description="The host that did not end the sign-in, which its owner can end there;"
+        " empty: there is none."
+    )
+
+
 class ConnectionCheckOut(BaseModel):
     """The result of connecting to a server."""
 
