@@ -78,7 +78,8 @@ class OAuth(Protocol):
     ) -> SignInRequest:
         """Find out how to sign in to a server, and register there if that is needed.
 
-        A client that was given for the `earlier` issuer counts if it is still the same one.
+        A client that was given for the `earlier` issuer counts if it is still the same one, and
+        one that was registered there is used again.
         `scopes` are asked for besides those that the server names.
         """
 

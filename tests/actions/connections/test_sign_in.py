@@ -60,7 +60,7 @@ async def test_a_browser_that_comes_back_is_signed_in(
 ) -> None:
     begun = await begin(deps, mail)
     assert (begun.host, begun.scopes, begun.secret) == (
-        "127.0.0.1",
+        urlsplit(peer.issuer).netloc,
         ("mail.read", "mail.send"),
         "",
     )
@@ -333,6 +333,31 @@ async def test_more_scopes_are_asked_for_besides_those_of_before(
 
     assert (await begin(deps, mail)).scopes == ("mail.read",)
     assert (await begin(deps, mail, scopes=["mail.send"])).scopes == ("mail.read", "mail.send")
+
+
+async def test_a_registration_is_used_again_unless_nobody_got_in_with_it(
+    deps: Deps, peer: OAuthPeer, mail: Connection
+) -> None:
+    peer.switch(resource_metadata={"scopes_supported": ["mail.read"]})
+    await begin(deps, mail)
+    await begin(deps, mail)
+    first = await sign_in_as(deps, peer, mail)
+    again = await sign_in_as(deps, peer, mail)
+    assert (peer.count("registered"), again.sign_in_revision) == (1, first.sign_in_revision + 1)
+
+    # The server has forgotten us, which only a browser is told.
+    peer.forget_clients()
+    await begin(deps, mail)
+    assert peer.count("registered") == 1
+    await begin(deps, mail)
+    await sign_in_as(deps, peer, mail)
+    assert peer.count("registered") == 2
+    # Neither another address to come back to nor another scope is part of that registration.
+    await begin(deps, mail, scopes=["mail.send"])
+    assert peer.count("registered") == 3
+    who = caller()
+    await sign_in.begin(deps, who, mail.id, origin="http://127.0.0.1:9999")
+    assert peer.count("registered") == 4
 
 
 async def test_a_client_that_the_user_has_given_is_used_again(

@@ -264,11 +264,25 @@ def _load_earlier(
     connection = tx.connections.load(caller.user, connection_id)
     if connection.auth is not AuthKind.OAUTH:
         return connection, None
-    tokens = None
+    tokens = pending = None
     # A new sign-in replaces what cannot be opened.
     with suppress(SecretDamaged):
         tokens = sealed.load_tokens(tx, deps, caller.user, connection_id)
-    return connection, None if tokens is None else tokens.issuer
+    with suppress(SecretDamaged):
+        pending = sealed.load_pending(tx, deps, caller.user, connection_id)
+    return connection, _earlier_issuer(tokens, pending)
+
+
+def _earlier_issuer(tokens: TokenSet | None, pending: PendingSignIn | None) -> TokenIssuer | None:
+    """Return where tokens came from, or would have; with our client there, if it may still do."""
+    known = None if tokens is None else tokens.issuer
+    is_given = known is not None and known.client.is_given
+    if pending is None or pending.issuer.client.is_given or is_given:
+        return known
+    if known is None or pending.issuer.client != known.client:
+        return pending.issuer
+    # Nobody has finished with it: the server may know it no more, which only its user is told.
+    return replace(known, client=replace(known.client, redirect_uri=""))
 
 
 def _check_started(tx: Tx, started: StartedSignIn | None, digest: str) -> StartedSignIn:

@@ -63,7 +63,10 @@ class CheckedOAuth:
             async with asyncio.timeout(self._begin_within.total_seconds()):
                 found = await discover(self._requests, server_url)
                 known = self._known_client(server_url, found, client, earlier)
-                return await self._request(found, redirect_uri, known, tuple(scopes))
+                registered = earlier.client if earlier and earlier.issuer == found.issuer else None
+                return await self._request(
+                    found, redirect_uri, known, tuple(scopes), registered=registered
+                )
         except TimeoutError:
             seconds = self._begin_within.total_seconds()
             raise ConnectionFailed(
@@ -104,12 +107,15 @@ class CheckedOAuth:
         redirect_uri: str,
         known: OAuthClient | None,
         more_scopes: tuple[str, ...],
+        *,
+        registered: OAuthClient | None,
     ) -> SignInRequest:
         scopes = tuple(dict.fromkeys((*found.scopes, *more_scopes)))
         client = await choose_client(
             self._requests,
             found.metadata,
             known=known,
+            registered=registered,
             document=self._document(redirect_uri),
             redirect_uri=redirect_uri,
             scopes=scopes,
@@ -132,7 +138,7 @@ class CheckedOAuth:
         url = self._authorization_url(found, pending, keys.code_challenge, state)
         return SignInRequest(
             url=url,
-            host=check_address(url, "The authorization endpoint", allow=self._requests.allow).host,
+            host=httpx2.URL(url).netloc.decode(),
             state=state,
             pending=pending,
         )
