@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -236,19 +238,54 @@ def test_servers_of_another_client_are_imported_with_their_keys_once(
     assert not any(CANARY in line for ended in everything for line in (*ended.out, *ended.err))
 
 
+@requirement("Z-import")
+@pytest.mark.usefixtures("app")
+def test_a_server_with_another_header_is_another_connection(
+    call: Call, peer: ScriptedPeer, tmp_path: Path
+) -> None:
+    call("connect", peer.url, "--name", "e2")
+    file = tmp_path / "mcp.json"
+    keyed = {"url": peer.url, "headers": {"Authorization": f"Bearer {CANARY}"}}
+    file.write_text(json.dumps({"mcpServers": {"proj-http": keyed, "e2": keyed}}))
+    arguments = ("connections", "import", str(file), "--yes", "--name", "proj-http=ghh")
+    added = call(*arguments)
+    again = call(*arguments)
+    shown = read(call("connections", "show", "ghh", "--json"))
+    listed = read(call("connections", "--json"))
+    file.write_text(json.dumps({"mcpServers": {"plain": {"url": peer.url}}}))
+    plain = call("connections", "import", str(file), "--yes")
+    named = call("connections", "import", str(file), "--yes", "--name", "plain=second")
+
+    assert added.out[0] == "proj-http: imported as ghh: 2 tools"
+    assert again.out[0] == "proj-http: there already as ghh."
+    assert shown["headers"] == ["Authorization"]
+    assert [one["name"] for one in listed] == ["e2", "ghh"]
+    assert plain.out[0] == "plain: there already as e2."
+    assert named.out[0] == "plain: imported as second: 2 tools"
+
+
 @pytest.mark.usefixtures("app")
 def test_what_is_wrong_with_a_server_is_said_in_words(call: Call, peer: ScriptedPeer) -> None:
     call("connect", peer.url, "--name", "mail")
     peer.script = lambda _: reply(status=500)
     failing = call("connections", "refresh", "mail")
     doctor = call("doctor", "--offline")
-    unreachable = call("connect", "https://127.0.0.1:1/mcp")
+    with closing(socket.socket()) as bound:
+        # Nobody listens there.
+        bound.bind(("127.0.0.1", 0))
+        unreachable = call("connect", f"https://127.0.0.1:{bound.getsockname()[1]}/mcp")
     unknown = call("connect", "zzzz")
     misspelt = call("connect", "linera")
     bare = call("connect", "mcp.example.com/mcp")
     taken = call("connect", peer.url, "--name", "mail")
     program = call("connect", "gone")
     private = call("connect", "https://10.0.0.1/mcp")
+    again = call("connect", peer.url)
+    part = call("connect", f"{peer.url}#part")
+    peer.script = lambda _: reply(status=404)
+    other = call("connect", peer.url, "--name", "other")
+    peer.script = lambda _: reply(status=401)
+    keyed = call("connect", peer.url, "--name", "keyed")
 
     assert failing.code == 1
     (line,) = [line for line in doctor.out if " connections " in line]
