@@ -120,7 +120,7 @@ async def add(deps: Deps, caller: Caller, new: NewConnection) -> Check:
             found = await definitions.connect(deps, connection, authorization)
         except SignedOut as error:
             if new.auth is not None or new.headers:
-                raise BadRequest(error.message, hint=error.hint) from error
+                raise _not_signed_in(error) from error
             connection = _with_auth(connection, AuthKind.OAUTH)
 
     def work(tx: Tx) -> None:
@@ -169,7 +169,7 @@ async def set_headers(
             deps, connection, sessions.Headers(connection.title, headers)
         )
     except SignedOut as error:
-        raise BadRequest(error.message, hint=error.hint) from error
+        raise _not_signed_in(error) from error
 
     def work(tx: Tx) -> None:
         # Before the connection: it locks the user and the conversations that waited.
@@ -245,10 +245,10 @@ def _prepare(tx: Tx, deps: Deps, user: UserId, new: NewConnection) -> Connection
     if bool(new.url) == bool(new.program):
         raise BadRequest("A connection has an address or a program.", hint="Give one of them.")
     if new.program and new.program not in deps.mcp_programs:
-        names = ", ".join(sorted(deps.mcp_programs)) or "none"
+        names = ", ".join(sorted(deps.mcp_programs))
         raise NotFound(
             f"The operator has defined no program {new.program[:80]!r}.",
-            hint=f"There are: {names}.",
+            hint=f"Programs of the operator: {names}." if names else "",
         )
     if new.program and (new.headers or new.auth not in (None, AuthKind.NONE)):
         raise BadRequest("A program needs no sign-in.", hint="Leave the headers out.")
@@ -256,6 +256,8 @@ def _prepare(tx: Tx, deps: Deps, user: UserId, new: NewConnection) -> Connection
     if new.headers and new.auth not in (None, AuthKind.HEADER):
         raise BadRequest("Headers exclude another sign-in.", hint="Leave one of them out.")
     url = naming.check_url(new.url) if new.url else ""
+    if url and not new.name:
+        _check_new(tx, user, url)
     entry = find_by_url(CATALOGUE, url)
     auth = AuthKind.HEADER if new.headers else new.auth or AuthKind.NONE
     origin = new.program or (entry.name if entry is not None else naming.name_of_host(url))
@@ -304,8 +306,19 @@ def _check_free(tx: Tx, connection: Connection) -> None:
         raise Conflict(
             f"There is a connection {connection.name} already.",
             hint=f"To sign in to it, run `backburner connect {connection.name}`. "
-            "Else choose another name.",
+            "For another one, add --name.",
         )
+
+
+def _check_new(tx: Tx, user: UserId, url: str) -> None:
+    """Refuse a server that the user has already, unless they have named the second account."""
+    for known in tx.connections.list(user):
+        if known.url and naming.is_same_url(known.url, url):
+            raise Conflict(
+                f"You have this server already as {known.name}.",
+                hint=f"Sign in again: `backburner connect {known.name}`. For a second account:"
+                " `--name`.",
+            )
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

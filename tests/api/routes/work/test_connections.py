@@ -77,7 +77,7 @@ async def test_a_secret_is_in_no_response_row_export_or_audit(
 
     assert answer.status_code == 201
     assert other.status_code == 200
-    assert [one.status_code for one in refused] == [400, 400, 422, 422]
+    assert [one.status_code for one in refused] == [502, 400, 422, 422]
     assert not any(CANARY in text for text in texts)
     exported = json.loads(read[-1])
     assert [one["name"] for one in exported["connections"]] == ["mail"]
@@ -133,7 +133,7 @@ async def test_a_changed_tool_shows_both_definitions_and_is_accepted_as_it_was_s
     accepted = await ask.do("POST", f"{path}/accept", {"tools": {"send": send["digest"]}})
 
     assert (search["state"], send["state"]) == ("accepted", "changed")
-    assert send["accepted"]["description"] == "Send a mail."
+    assert send["accepted_definition"]["description"] == "Send a mail."
     assert send["definition"]["description"] == "Send a mail, and a copy to us."
     assert (stale.status_code, unknown.status_code) == (409, 404)
     assert [tool["state"] for tool in accepted["tools"]] == ["accepted", "accepted"]

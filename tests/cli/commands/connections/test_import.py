@@ -314,13 +314,13 @@ def test_servers_and_their_keys_are_taken_over_or_connected_by_name(
     asked = answer(monkeypatch)
     stopped = call("connect", "github")
     assert len(listed) > 30
-    assert one.out[1].split()[0] == "linear"
+    assert one.out[0].split() == ["name", "linear"]
     assert none.out == ["The catalogue has no such server."]
-    assert [text.strip() for text in asked] == ["Value of Authorization:"]
+    assert [text.strip() for text in asked] == ["Token for GitHub (not shown):"]
     assert "personal access token" in stopped.err[0]
     assert stopped.code == 130
 
     unknown = call("connect", "gmail")
     assert "wants an OAuth client of your own. Enable the Gmail API" in unknown.err[0]
-    assert "backburner connect gmail --client-id ID" in unknown.err[0]
+    assert "Then: `backburner connect gmail --client-id ID`" in unknown.err[0]
     assert unknown.code == 2

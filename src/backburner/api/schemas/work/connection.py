@@ -153,7 +153,7 @@ class ConnectionToolOut(BaseModel):
     state: ToolState = Field(description="New and changed tools are withheld from agents.")
     digest: str = Field(description="Of its definition.")
     definition: ToolDefinitionOut
-    accepted: ToolDefinitionOut | None = Field(
+    accepted_definition: ToolDefinitionOut | None = Field(
         description="The definition that you have accepted, where it differs."
     )
     read_only: bool = Field(description="It changes nothing: calls need no approval.")
@@ -174,7 +174,9 @@ class ConnectionToolOut(BaseModel):
             state=_state(tool),
             digest=tool.digest,
             definition=ToolDefinitionOut.of(tool.definition),
-            accepted=None if before is None or tool.is_accepted else ToolDefinitionOut.of(before),
+            accepted_definition=None
+            if before is None or tool.is_accepted
+            else ToolDefinitionOut.of(before),
             read_only=tool.read_only,
             repeatable=tool.repeatable,
             discloses=tool.discloses,
@@ -292,7 +294,7 @@ _WITH_TOOLS = {
             "state": "accepted",
             "digest": _DIGEST,
             "definition": {"description": "Search.", "parameters": {"type": "object"}},
-            "accepted": None,
+            "accepted_definition": None,
             "read_only": True,
             "repeatable": True,
             "discloses": False,
