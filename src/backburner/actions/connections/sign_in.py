@@ -185,8 +185,10 @@ async def wait(
 
     def look(tx: Tx) -> StartedSignIn:
         started = tx.started_sign_ins.find(caller.user, connection_id)
-        if started is None or started.command != digest or started.expires_at <= tx.now:
+        if started is None or started.command != digest:
             raise _unknown()
+        if started.expires_at <= tx.now:
+            raise _too_late(tx.connections.load(caller.user, connection_id))
         return started
 
     def take(tx: Tx) -> "_Taken":
@@ -355,6 +357,13 @@ def _store(tx: Tx, deps: Deps, caller: Caller, taken: _Taken, tokens: Tokens) ->
     tx.connections.save(after)
     definitions.record(tx, caller, Act.CONNECTION_SIGNED_IN, after)
     return after
+
+
+def _too_late(connection: Connection) -> NotFound:
+    return NotFound(
+        "Nobody finished the sign-in within ten minutes.",
+        hint=f"Start again: `backburner connect {connection.name}`.",
+    )
 
 
 def _unknown() -> NotFound:
