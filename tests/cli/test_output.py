@@ -4,7 +4,7 @@ import pytest
 from support.programs.cli_server import Ask, Call
 from support.programs.terminals import terminal
 
-from backburner.cli.output import print_table, printable, shrink_columns
+from backburner.cli.output import _may_shrink, print_table, printable, shrink_columns
 
 LONG = "Check the file notes.txt and tell me when it changes, please"
 
@@ -20,12 +20,20 @@ def test_outside_text_cannot_control_the_terminal() -> None:
         ([12, 16, 72], 80, [12, 16, 48]),
         ([12, 60, 40], 80, [12, 32, 32]),
         # Ids, times and states are never cut, whatever happens to the line.
-        ([12, 16, 19, 60], 40, [12, 16, 19, 12]),
+        ([12, 16, 19, 60], 40, [12, 16, 19, 8]),
         ([12, 16], 10, [12, 16]),
     ],
 )
 def test_only_wide_columns_shrink(widths: list[int], columns: int, shrunk: list[int]) -> None:
     assert shrink_columns(widths, columns) == shrunk
+
+
+def test_names_are_never_cut() -> None:
+    assert shrink_columns([40, 30, 60], 80, {0}) == [40, 18, 18]
+    assert [_may_shrink(["TOOL", name]) for name in ("mail/" + "x" * 60, "Send a mail")] == [
+        False,
+        True,
+    ]
 
 
 def test_wide_and_combining_characters_keep_columns_aligned(

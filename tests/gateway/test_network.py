@@ -343,3 +343,18 @@ async def test_a_checked_client_refuses_private_addresses() -> None:
     async with checked_client(CheckedTransport(), within=timedelta(seconds=5)) as client:
         with pytest.raises(NotAllowed):
             await client.post("http://localhost:1/token", data={"secret": "x"})
+
+
+async def test_plain_http_that_nobody_allows_is_refused_before_a_look_up() -> None:
+    asked = list[str]()
+
+    async def resolve(host: str, _port: int) -> list[str]:
+        asked.append(host)
+        return ["93.184.216.34"]
+
+    transport = CheckedTransport(resolve=resolve, public=False)
+    async with checked_client(transport, within=timedelta(seconds=5)) as client:
+        with pytest.raises(NotAllowed, match="would not be encrypted"):
+            await client.get("http://mcp.example/mcp")
+
+    assert asked == []

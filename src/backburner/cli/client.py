@@ -88,6 +88,8 @@ class Server:
     address: str
     token: str = field(repr=False)
     timeout: float = TIMEOUT_SECONDS
+    #: Finds it as it is now: it may have another address and token after a restart.
+    find_again: "Callable[[], Server] | None" = field(default=None, compare=False, repr=False)
 
     def get(self, path: str, **query: Any) -> Any:
         return self._request("GET", _with_query(path, query))

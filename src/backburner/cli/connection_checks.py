@@ -46,11 +46,14 @@ def _check(connection: Any) -> Finding | None:
         return Finding(_CHECK, f"{name} {why}.", Level.PROBLEM, hint)
     if connection["last_error"]:
         when = local_time(connection["last_error_at"])
-        message = printable(f"{name} failed at {when}: {connection['last_error']}")
+        error = connection["last_error"]
+        stop = "" if error.endswith((".", "?", "!")) else "."
+        message = printable(f"{name} failed at {when}: {error}{stop}")
         hint = f"Try it with `backburner connections refresh {name}`."
         return Finding(_CHECK, message, Level.PROBLEM, hint)
     if withheld:
-        message = f"{name}: agents do not get {withheld} new or changed tools before you say so."
+        count = "1 new or changed tool" if withheld == 1 else f"{withheld} new or changed tools"
+        message = f"{name}: agents do not get {count} before you say so."
         hint = f"See them with `backburner connections accept {name}`."
         return Finding(_CHECK, message, Level.NOTE, hint)
     return None

@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(0)
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else command_name()
+        path = error.ctx.command_path if error.ctx else _command_path(arguments)
         text = " ".join(error.format_message().split())
         text = text if text.endswith((".", "?", ")")) else f"{text}."
         sys.exit(fail(f"{text} Run `{path} --help` for usage.", code=2))
@@ -210,6 +210,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hint = "Set BACKBURNER_LOG_LEVEL=debug for a traceback."
         sys.exit(fail(f"{describe_bug(error)}. {hint}", code=1))
     sys.exit(code or 0)
+
+
+def _command_path(arguments: Sequence[str] | None) -> str:
+    """Name the command of arguments, where click does not: an option had no value."""
+    path = command_name()
+    command: click.Command = backburner
+    context = click.Context(backburner)
+    for word in sys.argv[1:] if arguments is None else arguments:
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if found is None:
+            break
+        path, command = f"{path} {word}", found
+    return path
 
 
 def exit_code(error: BackburnerError) -> int:

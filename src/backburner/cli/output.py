@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from textwrap import shorten
@@ -19,9 +19,9 @@ SHORT_ID_CHARS = 12
 MAX_CELL_CHARS = 72
 #: Between two columns of a table.
 GAP = "  "
-#: In a terminal, wider columns shrink so that a row is one line; narrower ones never do: ids,
-#: times and states.
-MAX_FIXED_WIDTH, MIN_SHRUNK_WIDTH = 19, 12
+#: In a terminal, wide columns of prose and addresses shrink so that a row is one line. Others never
+#: do: ids, names, times and states have to be read whole, even if a line is too long for that.
+MAX_FIXED_WIDTH, MIN_SHRUNK_WIDTH = 19, 8
 _CUT = "..."
 
 
@@ -49,24 +49,44 @@ def print_table(rows: Sequence[Mapping[str, Any]], *, empty: str) -> None:
         click.echo(empty)
         return
     cells = [list(rows[0]), *([printable(str(cell)) for cell in row.values()] for row in rows)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    columns = list(zip(*cells, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
     if sys.stdout.isatty():
-        widths = shrink_columns(widths, shutil.get_terminal_size().columns)
+        names = {number for number, column in enumerate(columns) if not _may_shrink(column)}
+        widths = shrink_columns(widths, terminal_width(), names)
     for row in cells:
         line = GAP.join(_fit(cell, width) for cell, width in zip(row, widths, strict=True))
         click.echo(line.rstrip())
 
 
-def shrink_columns(widths: Sequence[int], columns: int) -> list[int]:
-    """Make the widest columns narrower until a row fits, or none can give more."""
+def terminal_width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def shrink_columns(
+    widths: Sequence[int], columns: int, fixed: Collection[int] = frozenset()
+) -> list[int]:
+    """Make the widest columns narrower until a row fits, or none can give more.
+
+    `fixed` ones stay as they are, by their numbers.
+    """
     shrunk = list(widths)
-    wide = [index for index, width in enumerate(widths) if width > MAX_FIXED_WIDTH]
+    wide = [
+        index
+        for index, width in enumerate(widths)
+        if width > MAX_FIXED_WIDTH and index not in fixed
+    ]
     while sum(shrunk) + len(GAP) * (len(shrunk) - 1) > columns:
         widest = max(wide, key=shrunk.__getitem__, default=None)
         if widest is None or shrunk[widest] <= MIN_SHRUNK_WIDTH:
             break
         shrunk[widest] -= 1
     return shrunk
+
+
+def _may_shrink(column: Sequence[str]) -> bool:
+    """Return whether a column is of prose or addresses, and not of names or ids."""
+    return any(" " in cell.strip() or "://" in cell for cell in column[1:])
 
 
 def _fit(text: str, width: int) -> str:

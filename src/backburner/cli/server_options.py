@@ -4,6 +4,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def wrapper(find_server: FindServer, **options: Any) -> Any:
-        return command(find_server(), **options)
+        return command(replace(find_server(), find_again=find_server), **options)
 
     return with_server_finder(wrapper)
 

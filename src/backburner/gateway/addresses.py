@@ -23,6 +23,8 @@ METADATA_ADDRESSES = frozenset(
         """.split(),
     )
 )
+#: Why an address is refused that the operator may allow.
+NOT_PUBLIC = "not a public address"
 #: All public IPv6 addresses are in here.
 _UNICAST = IPv6Network("2000::/3")
 #: Not public either, though some versions of Python say so; the last three are assigned to nobody.
@@ -47,7 +49,7 @@ def why_refused(address: IpAddress, *, allow: Iterable[IpNetwork] = ()) -> str |
         return None
     if all(_is_public(target) for target in targets):
         return None
-    return "not a public address"
+    return NOT_PUBLIC
 
 
 def embedded(address: IpAddress) -> Sequence[IpAddress]:

@@ -15,7 +15,13 @@ import httpx2
 
 from backburner import __version__
 from backburner.core.errors import NotAllowed
-from backburner.gateway.addresses import IpAddress, IpNetwork, parse, why_refused
+from backburner.gateway.addresses import (
+    NOT_PUBLIC,
+    IpAddress,
+    IpNetwork,
+    parse,
+    why_refused,
+)
 
 #: Returns the addresses of a host, as text. Raises `OSError` if there are none.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -104,6 +110,9 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         await self._dialler.sleep(seconds)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if not (self._public or self._allow):
+            # No address of it could be used, so it is not looked up.
+            raise _unencrypted(host)
         try:
             resolved = await self._resolve(host, port)
         except (OSError, UnicodeError):
@@ -117,12 +126,20 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         why = why_refused(address, allow=self._allow)
         if why is not None:
             via = "" if host == str(address) else f" resolves to {address}, which"
+            # No setting allows the others.
+            is_private = why == NOT_PUBLIC
             raise NotAllowed(
                 f"{host}{via} is {why}.",
-                hint="Only public addresses and networks that the operator allows can be used.",
+                hint="To allow it, put it into private_networks in the settings and restart."
+                if is_private
+                else "Only public addresses and networks that the operator allows can be used.",
             )
         if not (self._public or any(address in network for network in self._allow)):
-            raise NotAllowed(
-                f"Requests to {host} would not be encrypted.",
-                hint="Use https; http is for networks that the operator allows.",
-            )
+            raise _unencrypted(host)
+
+
+def _unencrypted(host: str) -> NotAllowed:
+    return NotAllowed(
+        f"Requests to {host} would not be encrypted.",
+        hint="Use https; http is for networks that the operator allows.",
+    )

@@ -86,7 +86,8 @@ class OAuth(Protocol):
     ) -> SignInRequest:
         """Find out how to sign in to a server, and register there if that is needed.
 
-        A client that was given for the `earlier` issuer counts if it is still the same one.
+        A client that was given for the `earlier` issuer counts if it is still the same one, and
+        one that was registered there is used again.
         `issuer` is the authorization server that the user expects, and trusts; another is refused.
         `scopes` are asked for besides those that the server names.
         """
@@ -98,7 +99,7 @@ class OAuth(Protocol):
         """Renew tokens. Raises `SignedOut` if the authorization server will not do so again."""
 
     async def revoke(self, issuer: TokenIssuer, token: str) -> None:
-        """Revoke a token, where the server has an endpoint for that."""
+        """Revoke a token. Raises `ConnectionFailed` if it stays good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

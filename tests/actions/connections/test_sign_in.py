@@ -354,6 +354,31 @@ async def test_more_scopes_are_asked_for_besides_those_of_before(
     assert (await begin(deps, mail, scopes=["mail.send"])).scopes == ("mail.read", "mail.send")
 
 
+async def test_a_registration_is_used_again_unless_nobody_got_in_with_it(
+    deps: Deps, peer: OAuthPeer, mail: Connection
+) -> None:
+    peer.switch(resource_metadata={"scopes_supported": ["mail.read"]})
+    await begin(deps, mail)
+    await begin(deps, mail)
+    first = await sign_in_as(deps, peer, mail)
+    again = await sign_in_as(deps, peer, mail)
+    assert (peer.count("registered"), again.sign_in_revision) == (1, first.sign_in_revision + 1)
+
+    # The server has forgotten us, which only a browser is told.
+    peer.forget_clients()
+    await begin(deps, mail)
+    assert peer.count("registered") == 1
+    await begin(deps, mail)
+    await sign_in_as(deps, peer, mail)
+    assert peer.count("registered") == 2
+    # Neither another address to come back to nor another scope is part of that registration.
+    await begin(deps, mail, scopes=["mail.send"])
+    assert peer.count("registered") == 3
+    who = caller()
+    await sign_in.begin(deps, who, mail.id, origin="http://127.0.0.1:9999")
+    assert peer.count("registered") == 4
+
+
 async def test_a_client_that_the_user_has_given_is_used_again(
     deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
 ) -> None:
@@ -440,8 +465,6 @@ async def test_a_connection_without_tokens_is_signed_out(deps: Deps, mail: Conne
 async def test_tokens_of_a_removed_connection_are_revoked_unless_another_may_need_them(
     deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
 ) -> None:
-    # The library's endpoint for it wants the secret in the form, whatever was registered.
-    peer.switch(metadata={"token_endpoint_auth_methods_supported": ["client_secret_post"]})
     await sign_in_as(deps, peer, mail)
     registered = peer.record()["registrations"][0]
     given = OAuthClient(
@@ -453,19 +476,21 @@ async def test_tokens_of_a_removed_connection_are_revoked_unless_another_may_nee
     begun = await begin(deps, other, client=given, issuer=peer.issuer)
     await sign_in.finish(deps, caller(), peer.approve(begun.url))
 
-    await manage.remove(deps, caller(), mail.id)
+    assert await manage.remove(deps, caller(), mail.id) == ""
     assert peer.count("revoked") == 0
-    await manage.remove(deps, caller(), other.id)
+    assert await manage.remove(deps, caller(), other.id) == ""
     assert peer.count("revoked") == 1
 
 
+@pytest.mark.parametrize("endpoint", ["/nowhere", None])
 async def test_a_connection_is_removed_whatever_its_server_says(
-    deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
+    deps: Deps, database: Database, peer: OAuthPeer, mail: Connection, endpoint: str | None
 ) -> None:
-    peer.switch(metadata={"revocation_endpoint": f"{peer.issuer}/nowhere"})
+    peer.switch(metadata={"revocation_endpoint": endpoint and f"{peer.issuer}{endpoint}"})
     await sign_in_as(deps, peer, mail)
 
-    await manage.remove(deps, caller(), mail.id)
+    # Its owner is told where the sign-in is still good.
+    assert await manage.remove(deps, caller(), mail.id) == urlsplit(peer.issuer).netloc
 
     assert database.run(lambda tx: tx.connections.list(USER)) == []
     assert sealed_names(database) == []

@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from support.programs.cli_server import Call, Running, wait_for
 from support.stage.make import NOON
 
 from backburner.core import transitions
-from backburner.core.ids import new_conversation_id
+from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.schedule import Event
-from backburner.core.transitions import Brief
+from backburner.core.transitions import Brief, Step
+from backburner.core.transitions.step import system_message
+from backburner.ports import Tx
 
 
 def test_a_conversation_is_shown_with_its_messages_and_found_by_them(
@@ -24,6 +27,25 @@ def test_a_conversation_is_shown_with_its_messages_and_found_by_them(
     assert [one["id"] for one in ask("conversations", "--search", "hello there")] == [
         conversation_id
     ]
+
+
+def test_commands_are_named_as_they_are_started_in_our_own_messages_only(
+    running: Running, ask: Callable[..., Any], talk: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "Run `backburner connections accept mail`."
+    here = ConversationId(ask("say", "--no-wait", text)["conversation_id"])
+
+    def tell(tx: Tx) -> None:
+        conversation = tx.conversations.lock(running.user, here)
+        tx.conversations.save(Step(conversation=conversation, messages=(system_message(text),)))
+
+    running.transact(tell)
+    monkeypatch.setenv("BACKBURNER_COMMAND", "bb")
+    shown = talk("conversations", here)
+
+    assert "Run `bb connections accept mail`." in shown.out
+    # This is what the user has written.
+    assert text in shown.out
 
 
 def test_jobs_stand_under_their_conversation_until_all_are_asked_for(

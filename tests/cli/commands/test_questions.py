@@ -89,6 +89,15 @@ def approval(running: Running) -> str:
 def test_the_whole_call_is_shown_before_it_is_approved(
     approval: str, talk: Call, ask: Callable[..., Any]
 ) -> None:
+    with terminal("questions") as opened:
+        opened.end()
+    lines = opened.seen.splitlines()
+    (first,) = [n for n, line in enumerate(lines) if approval[:12] in line]
+    about = lines[first].split()
+    assert (about[1], about[-1]) == ("approval", "Work")
+    assert lines[first + 1].startswith("    May I do this? It is long.")
+    assert "    1 yes / 2 no / 3 always here" in lines[first:]
+    assert max(map(len, lines)) <= 80
     # Other programs read the list, so nothing of it is cut.
     assert any(PROMPT.replace("\n", " ") in line for line in talk("questions").out)
     shown = "\n".join(talk("questions", approval[:12]).out)

@@ -77,8 +77,10 @@ def test_new_work_has_the_connections_that_it_names_and_no_others() -> None:
             access.choose(["mail", "news"], existing=existing, **limits)
         assert refused.value.hint == "It may use these connections: mail."
     with pytest.raises(BadRequest) as refused:
-        access.choose(["mail"], existing=[])
+        access.choose(["mail"], existing=existing, given=[])
     assert refused.value.hint == "It may use these connections: none."
+    with pytest.raises(BadRequest, match="You have no connection mail, nope"):
+        access.choose(["mail", "news", "nope"], existing=[NEWS])
 
 
 def test_work_lacks_what_its_brief_names_and_cannot_use() -> None:

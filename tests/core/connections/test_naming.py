@@ -7,6 +7,7 @@ from backburner.core.connections.naming import (
     check_name,
     check_title,
     check_url,
+    is_same_url,
     make_name,
     name_of_host,
 )
@@ -78,15 +79,18 @@ def test_a_title_is_text_that_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "kept"),
+    "url",
     [
-        ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp"),
-        ("https://mcp.example.com:8443/a?team=x#part", "https://mcp.example.com:8443/a?team=x"),
-        ("http://localhost:8000/mcp", "http://localhost:8000/mcp"),
+        "https://mcp.example.com/mcp",
+        "https://mcp.example.com:8443/a?team=x",
+        "http://localhost:8000/mcp",
     ],
 )
-def test_an_address_is_kept_without_its_fragment(url: str, kept: str) -> None:
-    assert check_url(url) == kept
+def test_an_address_is_kept_as_it_is(url: str) -> None:
+    assert check_url(url) == url
+    assert is_same_url(url, f"{url}/")
+    with pytest.raises(BadRequest, match="from # on"):
+        check_url(f"{url}#part")
 
 
 @pytest.mark.parametrize(

@@ -423,7 +423,7 @@ CONNECT_ROWS = [
         "there is nothing at the address",
         on_connect(refused(404)),
         ConnectionFailed,
-        "refused to connect (404 Not Found)",
+        "is no MCP server (404 Not Found)",
         permanent=True,
     ),
     ConnectRow(

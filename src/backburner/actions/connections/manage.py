@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from backburner.actions import steps
 from backburner.actions.accounts import consent
@@ -29,7 +30,14 @@ from backburner.core.connections.connection import (
 )
 from backburner.core.connections.scopes import settle_scopes
 from backburner.core.conversation import Conversation
-from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound, SignedOut
+from backburner.core.errors import (
+    BadRequest,
+    Conflict,
+    ConnectionFailed,
+    LimitReached,
+    NotFound,
+    SignedOut,
+)
 from backburner.core.ids import CallId, ConnectionId, UserId, new_connection_id
 from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import LEAVE
@@ -119,7 +127,7 @@ async def add(deps: Deps, caller: Caller, new: NewConnection) -> Check:
             found = await definitions.connect(deps, connection, authorization)
         except SignedOut as error:
             if new.auth is not None or new.headers:
-                raise BadRequest(error.message, hint=error.hint) from error
+                raise _not_signed_in(error) from error
             connection = _with_auth(connection, AuthKind.OAUTH)
 
     def work(tx: Tx) -> None:
@@ -175,7 +183,7 @@ async def set_headers(
             deps, connection, sessions.Headers(connection.title, headers)
         )
     except SignedOut as error:
-        raise BadRequest(error.message, hint=error.hint) from error
+        raise _not_signed_in(error) from error
 
     def work(tx: Tx) -> None:
         # Before the connection: it locks the user and the conversations that waited.
@@ -201,12 +209,12 @@ async def set_headers(
     return Check(connection_id=connection_id, left_out=found.left_out)
 
 
-async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> None:
+async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> str:
     """Remove a connection with its tools, secrets and grants.
 
     Questions about calls of its tools, and about changes that name it, end: a later connection of
     its name is another one. Runs in progress find it gone at their next call. Tokens are revoked at
-    the server, if it lets us.
+    the server, if it lets us; else return its host, where their owner has to end the sign-in.
     """
     consent.check_scope(caller)
 
@@ -224,8 +232,14 @@ async def remove(deps: Deps, caller: Caller, connection_id: ConnectionId) -> Non
         return tokens
 
     tokens = await deps.store.transact(work)
-    if tokens is not None:
-        await revoke(deps, tokens)
+    if tokens is None or await revoke(deps, tokens):
+        return ""
+    return urlsplit(tokens.issuer.issuer).netloc
+
+
+def _not_signed_in(error: SignedOut) -> ConnectionFailed:
+    """Say that nothing was stored, so that nobody can sign in to it."""
+    return ConnectionFailed(error.message, hint=error.hint, permanent=True)
 
 
 def _own_tokens(tx: Tx, deps: Deps, connection: Connection) -> TokenSet | None:
@@ -246,10 +260,10 @@ def _prepare(tx: Tx, deps: Deps, user: UserId, new: NewConnection) -> Connection
     if bool(new.url) == bool(new.program):
         raise BadRequest("A connection has an address or a program.", hint="Give one of them.")
     if new.program and new.program not in deps.mcp_programs:
-        names = ", ".join(sorted(deps.mcp_programs)) or "none"
+        names = ", ".join(sorted(deps.mcp_programs))
         raise NotFound(
             f"The operator has defined no program {new.program[:80]!r}.",
-            hint=f"There are: {names}.",
+            hint=f"Programs of the operator: {names}." if names else "",
         )
     if new.program and (new.headers or new.auth not in (None, AuthKind.NONE)):
         raise BadRequest("A program needs no sign-in.", hint="Leave the headers out.")
@@ -257,6 +271,8 @@ def _prepare(tx: Tx, deps: Deps, user: UserId, new: NewConnection) -> Connection
     if new.headers and new.auth not in (None, AuthKind.HEADER):
         raise BadRequest("Headers exclude another sign-in.", hint="Leave one of them out.")
     url = naming.check_url(new.url) if new.url else ""
+    if url and not new.name:
+        _check_new(tx, user, url)
     entry = find_by_url(CATALOGUE, url)
     auth = AuthKind.HEADER if new.headers else new.auth or AuthKind.NONE
     origin = new.program or (entry.name if entry is not None else naming.name_of_host(url))
@@ -305,8 +321,19 @@ def _check_free(tx: Tx, connection: Connection) -> None:
         raise Conflict(
             f"There is a connection {connection.name} already.",
             hint=f"To sign in to it, run `backburner connect {connection.name}`. "
-            "Else choose another name.",
+            "For another one, add --name.",
         )
+
+
+def _check_new(tx: Tx, user: UserId, url: str) -> None:
+    """Refuse a server that the user has already, unless they have named the second account."""
+    for known in tx.connections.list(user):
+        if known.url and naming.is_same_url(known.url, url):
+            raise Conflict(
+                f"You have this server already as {known.name}.",
+                hint=f"Sign in again: `backburner connect {known.name}`. For a second account:"
+                " `--name`.",
+            )
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

@@ -154,4 +154,6 @@ def _put(tx: Tx, deps: Deps, user: UserId, name: str, values: dict[str, Any]) ->
 
 
 def _to_issuer(values: dict[str, Any]) -> TokenIssuer:
-    return TokenIssuer(client=OAuthClient(**values.pop("client")), **values)
+    client = values.pop("client")
+    client["scopes"] = tuple(client.get("scopes", ()))
+    return TokenIssuer(client=OAuthClient(**client), **values)

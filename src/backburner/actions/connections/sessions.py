@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
 
 from backburner.actions.connections.imported_session import ImportedSession
 from backburner.actions.connections.oauth_access import OAuthAccess
@@ -17,8 +16,6 @@ from backburner.core.validation import escape_hidden, replace_invalid_characters
 from backburner.ports import Authorization, EventKind, ToolServer, ToolSession, Tx
 
 MAX_ERROR_CHARS = 500
-#: Its last use is recorded at most this often.
-USE_INTERVAL = timedelta(minutes=1)
 
 
 def open_session(
@@ -71,7 +68,9 @@ class Headers:
         del refused
         if self.values is None:
             raise SignedOut(f"{self.title} wants a sign-in.")
-        raise refused_headers(self.title)
+        raise SignedOut(
+            f"{self.title} does not accept this key.", hint="Nothing was changed. Try another key."
+        )
 
     async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
         return doubted
@@ -87,14 +86,14 @@ class StoredHeaders:
     async def headers(self) -> Mapping[str, str]:
         found = await self.deps.store.read(self._load)
         if found is None:
-            raise refused_headers(self.connection.title)
+            raise refused_headers(self.connection)
         return found
 
     async def renew(self, refused: Mapping[str, str]) -> Mapping[str, str]:
         # Its owner may have typed in others meanwhile.
         found = await self.headers()
         if found == refused:
-            raise refused_headers(self.connection.title)
+            raise refused_headers(self.connection)
         return found
 
     async def check(self, doubted: Mapping[str, str]) -> Mapping[str, str]:
@@ -108,10 +107,10 @@ class StoredHeaders:
         return found
 
 
-def refused_headers(title: str) -> SignedOut:
+def refused_headers(connection: Connection) -> SignedOut:
     return SignedOut(
-        f"{title} does not accept the key of this connection.",
-        hint="Type in another with `backburner connect NAME --header HEADER`.",
+        f"{connection.title} does not accept the key of this connection.",
+        hint=f"Type in another: `backburner connect {connection.name}`.",
     )
 
 
@@ -127,7 +126,9 @@ def headers_secret(connection_id: ConnectionId) -> str:
 async def note_use(
     deps: Deps, connection: Connection, error: ConnectionFailed | None = None
 ) -> bool:
-    """Record that a connection was used, and what went wrong.
+    """Record what went wrong with a connection, or that nothing does any more.
+
+    Only calls of agents count as its use, and the end of a call records it.
 
     Returns False if it lacks scopes that another sign-in would not bring.
     """
@@ -137,10 +138,12 @@ async def note_use(
             found = tx.connections.lock(connection.user_id, connection.id)
         except NotFound:
             return True
-        is_known = found.last_used_at is not None and tx.now - found.last_used_at < USE_INTERVAL
-        if error is None and is_known and not found.last_error:
+        if error is None:
+            if found.last_error:
+                tx.connections.save(replace(found, last_error="", last_error_at=None))
+                tx.changed(found.user_id, None, EventKind.USER)
             return True
-        text = "" if error is None else describe_error(error)
+        text = describe_error(error)
         after: Connection | None = found
         # Unless its owner has signed in since.
         if isinstance(error, SignedOut) and found.sign_in_revision == connection.sign_in_revision:

@@ -194,8 +194,10 @@ async def wait(
 
     def look(tx: Tx) -> StartedSignIn:
         started = tx.started_sign_ins.find(caller.user, connection_id)
-        if started is None or started.command != digest or started.expires_at <= tx.now:
+        if started is None or started.command != digest:
             raise _unknown()
+        if started.expires_at <= tx.now:
+            raise _too_late(tx.connections.load(caller.user, connection_id))
         return started
 
     def take(tx: Tx) -> "_Taken":
@@ -273,11 +275,25 @@ def _load_earlier(
     connection = tx.connections.load(caller.user, connection_id)
     if connection.auth is not AuthKind.OAUTH:
         return connection, None
-    tokens = None
+    tokens = pending = None
     # A new sign-in replaces what cannot be opened.
     with suppress(SecretDamaged):
         tokens = sealed.load_tokens(tx, deps, caller.user, connection_id)
-    return connection, None if tokens is None else tokens.issuer
+    with suppress(SecretDamaged):
+        pending = sealed.load_pending(tx, deps, caller.user, connection_id)
+    return connection, _earlier_issuer(tokens, pending)
+
+
+def _earlier_issuer(tokens: TokenSet | None, pending: PendingSignIn | None) -> TokenIssuer | None:
+    """Return where tokens came from, or would have; with our client there, if it may still do."""
+    known = None if tokens is None else tokens.issuer
+    is_given = known is not None and known.client.is_given
+    if pending is None or pending.issuer.client.is_given or is_given:
+        return known
+    if known is None or pending.issuer.client != known.client:
+        return pending.issuer
+    # Nobody has finished with it: the server may know it no more, which only its user is told.
+    return replace(known, client=replace(known.client, redirect_uri=""))
 
 
 def _check_started(tx: Tx, started: StartedSignIn | None, digest: str) -> StartedSignIn:
@@ -367,6 +383,13 @@ def _store(tx: Tx, deps: Deps, caller: Caller, taken: _Taken, tokens: Tokens) ->
     tx.connections.save(after)
     definitions.record(tx, caller, Act.CONNECTION_SIGNED_IN, after)
     return after
+
+
+def _too_late(connection: Connection) -> NotFound:
+    return NotFound(
+        "Nobody finished the sign-in within ten minutes.",
+        hint=f"Start again: `backburner connect {connection.name}`.",
+    )
 
 
 def _unknown() -> NotFound:

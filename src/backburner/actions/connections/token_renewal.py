@@ -265,13 +265,15 @@ class _Renewal:
             raise removed(self._title) from None
 
 
-async def revoke(deps: Deps, tokens: TokenSet) -> None:
-    """Ask the authorization server to end tokens that are gone here; it may not be there."""
+async def revoke(deps: Deps, tokens: TokenSet) -> bool:
+    """Ask the authorization server to end tokens that are gone here; return whether it has."""
     try:
         async with asyncio.timeout(REVOCATION_SECONDS):
             await deps.oauth.revoke(tokens.issuer, tokens.refresh or tokens.access)
     except (ConnectionFailed, TimeoutError) as error:
         _log.info("tokens.not_revoked", issuer=tokens.issuer.issuer, error=str(error))
+        return False
+    return True
 
 
 def new_serial() -> str:

@@ -25,7 +25,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
-from backburner.core.conversation import Kind, PauseReason, Status
+from backburner.core.conversation import Kind, MessageRole, PauseReason, Status
 from backburner.core.question import Purpose
 from backburner.core.tool_policy import OWN_SERVER
 
@@ -137,10 +137,10 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
         }
     )
     for message in messages:
-        click.echo(
-            f"\n{message['role']}, {local_time(message['created_at'])}\n"
-            f"{printable(message['content'])}"
-        )
+        text = message["content"]
+        # Others may quote commands as they like.
+        text = name_commands(text) if message["role"] == MessageRole.SYSTEM else text
+        click.echo(f"\n{message['role']}, {local_time(message['created_at'])}\n{printable(text)}")
 
 
 def describe_running(running: Any) -> str:

@@ -1,11 +1,14 @@
 """`backburner grants`: calls that agents may make without asking."""
 
+from collections.abc import Mapping
+from itertools import chain
+
 import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.list_group import LIST, ListGroup
-from backburner.cli.output import local_time, print_items, print_line, short_id
+from backburner.cli.output import local_time, print_items, print_line, short_id, truncate
 from backburner.cli.server_options import json_option, with_server
 
 
@@ -33,12 +36,14 @@ def list_grants(server: Server, *, conversation: str | None, as_json: bool) -> N
         conversation_id = id_prefix.find_conversation(server, conversation)
         path = f"/api/conversations/{conversation_id}/grants"
     items = list(server.items(path))
+    titles = _load_titles(server) if items and not as_json else {}
     rows = [
         {
             "ID": short_id(grant["id"]),
-            "CONVERSATION": short_id(grant["conversation_id"]),
+            "CONVERSATION": truncate(titles.get(grant["conversation_id"]))
+            or short_id(grant["conversation_id"]),
             "GIVEN": local_time(grant["given_at"]),
-            "TOOL": f"{grant['server']}: {grant['tool']}",
+            "TOOL": f"{grant['server']}/{grant['tool']}",
             "ARGUMENTS": " ".join(grant["words"]),
             "USES": "always" if grant["lasting"] else "once",
         }
@@ -47,6 +52,12 @@ def list_grants(server: Server, *, conversation: str | None, as_json: bool) -> N
     print_items(
         items, rows, empty="No grants: each call that needs approval asks.", as_json=as_json
     )
+
+
+def _load_titles(server: Server) -> Mapping[str, str]:
+    path = "/api/conversations"
+    found = chain(server.items(path, all=True), server.items(path, all=True, archived=True))
+    return {one["id"]: one["title"] for one in found}
 
 
 @grants.command("revoke")

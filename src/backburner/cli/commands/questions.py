@@ -2,6 +2,7 @@
 
 import json
 import sys
+from textwrap import fill
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from backburner.cli.command_name import name_commands
 from backburner.cli.confirmation import confirm
 from backburner.cli.live.question_text import list_options, show_question
 from backburner.cli.output import (
+    GAP,
     local_time,
     print_fields,
     print_items,
@@ -19,12 +21,18 @@ from backburner.cli.output import (
     print_result,
     printable,
     short_id,
+    terminal_width,
     truncate,
 )
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.question import DECLINE, NO, Purpose, QuestionType, match_number
 
+INDENT = "    "
+#: Of a question in the list; all of it is shown by its id.
+MAX_PROMPT_LINES = 4
+#: Of a terminal that says that it is narrower.
+MIN_WIDTH = 40
 #: Questions whose answer starts a run of the kind that asked.
 ANSWERED_BY_RUN = (Purpose.QUESTION, Purpose.APPROVAL)
 
@@ -45,14 +53,18 @@ def questions(server: Server, *, question: str | None, as_json: bool) -> None:
         else:
             _show(one)
         return
-    items, is_terminal = list(server.items("/api/questions")), sys.stdout.isatty()
+    items = list(server.items("/api/questions"))
+    if items and sys.stdout.isatty() and not as_json:
+        for item in items:
+            _show_short(item)
+        return
     rows = [
         {
             "ID": short_id(item["id"]),
             "PURPOSE": item["purpose"],
             "ASKED": local_time(item["asked_at"]),
             "CONVERSATION": truncate(item["title"]),
-            "QUESTION": truncate(item["prompt"]) if is_terminal else _one_line(item["prompt"]),
+            "QUESTION": _one_line(item["prompt"]),
             "OPTIONS": " / ".join(list_options(item)),
         }
         for item in items
@@ -124,6 +136,18 @@ def _load(server: Server, question_id: str) -> Any:
         if one["id"] == question_id:
             return one
     raise Conflict("This question is not open.", hint="List open ones: `backburner questions`.")
+
+
+def _show_short(item: Any) -> None:
+    """Show a question in a terminal: a line about it, and below it what it says."""
+    facts = [short_id(item["id"]), item["purpose"], local_time(item["asked_at"]), item["title"]]
+    width = max(terminal_width(), MIN_WIDTH)
+    text, limit = _one_line(item["prompt"]), MAX_PROMPT_LINES * (width - len(INDENT))
+    text = text if len(text) <= limit else f"{text[: limit - 3]}..."
+    lines = [text, " / ".join(list_options(item))]
+    click.echo(printable(GAP.join(facts)))
+    for line in filter(None, map(printable, lines)):
+        click.echo(fill(line, width, initial_indent=INDENT, subsequent_indent=INDENT))
 
 
 def _one_line(text: str) -> str:

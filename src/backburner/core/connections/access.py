@@ -122,7 +122,13 @@ def choose(
     ]
     allowed = [one.name for one in may if given is None or one.name in given]
     wanted = tuple(dict.fromkeys(name.strip() for name in named or () if name.strip()))
-    if refused := [name for name in wanted if name not in allowed]:
+    refused = [name for name in wanted if name not in allowed]
+    if refused and parent is None and given is None:
+        raise BadRequest(
+            f"You have no connection {', '.join(name[:80] for name in refused)}.",
+            hint="See `backburner connections`.",
+        )
+    if refused:
         raise BadRequest(
             f"This work may not use {', '.join(name[:80] for name in refused)}.",
             hint=f"It may use these connections: {', '.join(sorted(allowed)) or 'none'}.",

@@ -100,7 +100,15 @@ def check_url(url: str) -> str:
             "There is a secret in this address, and addresses are shown and logged.",
             hint="Leave it out, and send it in a header.",
         )
-    return parts._replace(fragment="").geturl()
+    if parts.fragment:
+        raise BadRequest(
+            "The part of an address from # on is never sent to a server.", hint="Leave it out."
+        )
+    return parts.geturl()
+
+
+def is_same_url(url: str, other: str) -> bool:
+    return url.rstrip("/") == other.rstrip("/")
 
 
 def _split(url: str) -> SplitResult | None:

@@ -16,6 +16,12 @@ class OAuthClient:
     method: str = "none"
     #: Its user has given it, so that it is used again.
     is_given: bool = False
+    #: What it was registered with by us, so that it can be used again; empty: it cannot.
+    redirect_uri: str = ""
+    scopes: tuple[str, ...] = ()
+
+    def is_registered_for(self, redirect_uri: str, scopes: tuple[str, ...]) -> bool:
+        return self.redirect_uri == redirect_uri and set(scopes) <= set(self.scopes)
 
 
 @dataclass(frozen=True, slots=True)

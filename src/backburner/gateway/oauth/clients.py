@@ -22,17 +22,23 @@ async def choose_client(
     metadata: OAuthMetadata,
     *,
     known: OAuthClient | None,
+    registered: OAuthClient | None,
     document: str,
     redirect_uri: str,
     scopes: tuple[str, ...],
 ) -> OAuthClient:
-    """Return who we are. What somebody has given counts before what we can do by ourselves."""
+    """Return who we are. What somebody has given counts before what we can do by ourselves.
+
+    `registered` is who we were to the same server at an earlier sign-in.
+    """
     methods = metadata.token_endpoint_auth_methods_supported or _DEFAULT_METHODS
     if known is not None:
         return known
     if document and metadata.client_id_metadata_document_supported:
         return OAuthClient(client_id=document)
     if metadata.registration_endpoint is not None:
+        if registered is not None and registered.is_registered_for(redirect_uri, scopes):
+            return registered
         method = next((name for name in METHODS if name in methods), "none")
         endpoint = str(metadata.registration_endpoint)
         return await _register(requests, endpoint, method, redirect_uri, scopes)
@@ -82,4 +88,7 @@ async def _register(
         client_id=found.client_id,
         secret=found.client_secret or "",
         method=found.token_endpoint_auth_method or (method if found.client_secret else "none"),
+        # One whose secret expires is good for this sign-in.
+        redirect_uri="" if found.client_secret_expires_at else redirect_uri,
+        scopes=scopes,
     )

@@ -82,8 +82,8 @@ async def discover(requests: Requests, server_url: str) -> SignInTerms:
                 permanent=True,
             )
         raise ConnectionFailed(
-            f"{host} does not say where to sign in: it has no OAuth metadata.",
-            hint="Connect to it with a key in a header. Redirects are not followed.",
+            f"{host} wants a key.",
+            hint=f"Run `backburner connect {server_url} --header Authorization`.",
             permanent=True,
         )
     url, issuer, metadata = found

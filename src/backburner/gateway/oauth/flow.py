@@ -75,7 +75,12 @@ class CheckedOAuth:
                     check_parties(found, client_is_given=client is not None)
                 known = self._known_client(server_url, found, client, earlier)
                 return await self._request(
-                    found, redirect_uri, known, tuple(scopes), is_named=is_named
+                    found,
+                    redirect_uri,
+                    known,
+                    tuple(scopes),
+                    registered=earlier.client if earlier else None,
+                    is_named=is_named,
                 )
         except TimeoutError:
             seconds = self._begin_within.total_seconds()
@@ -107,8 +112,9 @@ class CheckedOAuth:
         return await ask_for_tokens(self._requests, issuer, form)
 
     async def revoke(self, issuer: TokenIssuer, token: str) -> None:
-        if issuer.revocation_endpoint:
-            await revoke(self._requests, issuer, token)
+        if not issuer.revocation_endpoint:
+            raise ConnectionFailed("There is no revocation endpoint.", permanent=True)
+        await revoke(self._requests, issuer, token)
 
     async def _request(
         self,
@@ -118,12 +124,14 @@ class CheckedOAuth:
         more_scopes: tuple[str, ...],
         *,
         is_named: bool,
+        registered: OAuthClient | None,
     ) -> SignInRequest:
         scopes = tuple(dict.fromkeys((*found.scopes, *more_scopes)))
         client = await choose_client(
             self._requests,
             found.metadata,
             known=known,
+            registered=registered,
             document=self._document(redirect_uri),
             redirect_uri=redirect_uri,
             scopes=scopes,

@@ -68,6 +68,10 @@ async def revoke(requests: Requests, issuer: TokenIssuer, token: str) -> None:
     form = {"token": token}
     label = "The revocation endpoint"
     answer = await _post(requests, issuer.revocation_endpoint, label, issuer, form)
+    if answer.status in (400, 401):
+        # Some want the secret among the parameters, whatever they say and even if there is none.
+        form["client_secret"] = issuer.client.secret
+        answer = await _post(requests, issuer.revocation_endpoint, label, issuer, form)
     if answer.status != 200:
         raise ConnectionFailed(f"{answer.host} did not revoke a token (status {answer.status}).")
 

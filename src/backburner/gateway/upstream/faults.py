@@ -18,6 +18,8 @@ from backburner.core.errors import BackburnerError, ConnectionFailed, NotAllowed
 FAULT_CODE = -32019
 #: The status of requests that a server has surely not worked on, and may work on later.
 REFUSED_FOR_NOW = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+#: Of addresses where there is something else, or nothing.
+_NO_SERVER = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _SCOPE = re.compile(r'\bscope\s*=\s*(?:"([^"]{1,2000})"|([^\s",]{1,200}))', re.IGNORECASE)
 _PARAMETER = re.compile(r'\berror\s*=\s*"?([\w.-]{1,100})', re.IGNORECASE)
@@ -48,6 +50,8 @@ class Fault:
     once: bool = False
     #: The sign-in is refused; empty: itself, else for these scopes that the server wants.
     scopes: tuple[str, ...] | None = None
+    #: Begins the sentence in place of the name of the server.
+    subject: str = ""
     #: Raised as it is.
     error: Exception | None = None
 
@@ -95,7 +99,7 @@ def fault_of_exception(error: Exception, *, connecting: bool) -> Fault:
             return Fault(effect=effect, why="sent nothing for too long.")
         case httpx2.HTTPError():
             sent = not (connecting or isinstance(error, _NOT_SENT))
-            reason = str(error).rstrip(".") or type(error).__name__
+            reason = _describe(error)
             failed = "broke off the connection" if sent else "could not be reached"
             effect = Effect.UNKNOWN if sent else Effect.NONE
             if isinstance(error, httpx2.RemoteProtocolError):
@@ -106,8 +110,22 @@ def fault_of_exception(error: Exception, *, connecting: bool) -> Fault:
             return Fault(effect=Effect.ENDED, why="could not be asked.", error=error)
 
 
+def _describe(error: Exception) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return "Connection refused"
+        cause = cause.__cause__ or cause.__context__
+    return str(error).rstrip(".") or type(error).__name__
+
+
 def fault_of_status(
-    status: int, headers: Mapping[str, str], *, connecting: bool, lost_session: bool
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    connecting: bool,
+    lost_session: bool,
+    address: str = "",
 ) -> Fault:
     """Describe a response of 400 and above."""
     said = describe_status(status)
@@ -123,6 +141,10 @@ def fault_of_status(
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         effect = Effect.NONE if connecting else Effect.UNKNOWN
         return Fault(effect=effect, why=f"failed ({said}).")
+    if connecting and status in _NO_SERVER:
+        hint = "Check the path; it often ends with /mcp."
+        why = f"is no MCP server ({said})."
+        return Fault(effect=Effect.ENDED, subject=address, why=why, hint=hint)
     if connecting:
         hint = "Check the address of the connection, and that its owner may use the server."
         return Fault(effect=Effect.ENDED, why=f"refused to connect ({said}).", hint=hint)
@@ -169,7 +191,7 @@ def to_error(title: str, fault: Fault) -> Exception:
     """Make the error of a fault, which names the server."""
     if fault.error is not None:
         return fault.error
-    message, hint = f"{title} {fault.why}", fault.hint
+    message, hint = f"{fault.subject or title} {fault.why}", fault.hint
     if fault.said:
         # The message is repeated to agents; what a server says is for its owner.
         message, hint = f"{title} reported an error.", f"It said: {fault.said}"

@@ -210,7 +210,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             reply = {"jsonrpc": "2.0", "id": message.id, "error": error}
             return httpx2.Response(HTTPStatus.OK, json=reply, request=request)
         fault = fault_of_status(
-            status, response.headers, connecting=message.is_connecting, lost_session=lost
+            status,
+            response.headers,
+            connecting=message.is_connecting,
+            lost_session=lost,
+            address=str(request.url.copy_with(userinfo=b"", query=None, fragment=None)),
         )
         return self._reply(request, message, fault)
 

@@ -88,7 +88,7 @@ async def test_a_task_has_the_connections_that_it_names_and_no_others(
         assert task.connections == chosen
         await tasks.delete(stage.deps, USER, task.id)
 
-    with pytest.raises(BadRequest, match="may not use calendar"):
+    with pytest.raises(BadRequest, match="You have no connection calendar"):
         await add_task(stage, Origin.by_user(USER), ("mail", "calendar"))
 
 
@@ -283,7 +283,7 @@ async def test_a_token_is_given_only_connections_that_there_are(
     stage: Stage, here: Conversation
 ) -> None:
     del here
-    with pytest.raises(BadRequest, match="may not use calendar"):
+    with pytest.raises(BadRequest, match="You have no connection calendar"):
         await credentials.create_token(
             stage.deps,
             ME,

@@ -79,13 +79,24 @@ async def test_a_server_is_added_with_the_tools_that_it_lists(
 
 async def test_a_name_and_a_title_are_made_from_the_address(stage: Stage) -> None:
     names = []
-    for _ in range(2):
-        shown = await show(stage, await add(stage, NewConnection(url="https://mcp.linear.app/mcp")))
+    for number in range(2):
+        shown = await show(
+            stage, await add(stage, NewConnection(url=f"https://mcp.linear.app/{number}"))
+        )
         names.append((shown.connection.name, shown.connection.title))
     titled = await show(stage, await add(stage, NewConnection(url=URL, title="Work Mail")))
 
     assert names == [("linear", "Linear"), ("linear-2", "Linear 2")]
     assert titled.connection.name == "work-mail"
+
+
+async def test_a_server_is_added_again_only_under_a_name(stage: Stage) -> None:
+    await add(stage, NewConnection(url=URL))
+    with pytest.raises(Conflict, match=r"You have this server already as mail\. .* `--name`"):
+        await add(stage, NewConnection(url=f"{URL}/"))
+    await add(stage, NewConnection(url=URL, name="second"))
+
+    assert len(await manage.list_connections(stage.deps, ME.user)) == 2
 
 
 async def test_a_server_that_wants_a_sign_in_is_added_to_be_signed_in_to(
@@ -204,7 +215,7 @@ async def test_headers_that_the_server_refuses_are_not_kept(
 ) -> None:
     servers.wants = KEY
 
-    with pytest.raises(BadRequest, match="does not accept the key"):
+    with pytest.raises(ConnectionFailed, match=r"does not accept this key\. Nothing was changed"):
         await add(stage, replace(MAIL, headers={"Authorization": "Bearer wrong"}))
 
     assert count(stage) == 0
@@ -218,7 +229,7 @@ async def test_other_headers_replace_those_before_once_the_server_accepts_them(
     servers.wants = {"X-Key": "canary-other"}
     failed = await definitions.refresh(stage.deps, ME, which)
     signed_out = await only(stage)
-    with pytest.raises(BadRequest):
+    with pytest.raises(ConnectionFailed):
         await manage.set_headers(stage.deps, ME, which, {"X-Key": "wrong"})
     still = await only(stage)
 
@@ -435,12 +446,14 @@ async def test_a_use_is_recorded_with_what_went_wrong(stage: Stage) -> None:
     failed = await only(stage)
     await sessions.note_use(stage.deps, connection)
     worked = await only(stage)
+    await definitions.refresh(stage.deps, ME, which)
 
     assert failed.last_error.startswith("No answer\\u001b[31m")
     assert len(failed.last_error) == sessions.MAX_ERROR_CHARS
     assert failed.last_error_at is not None
     assert (worked.last_error, worked.last_error_at) == ("", None)
-    assert worked.last_used_at is not None
+    # Whoever looks whether it works does not use it.
+    assert (worked.last_used_at, (await only(stage)).last_used_at) == (None, None)
     await manage.remove(stage.deps, ME, which)
     await sessions.note_use(stage.deps, connection, error)
 

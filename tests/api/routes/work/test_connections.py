@@ -44,8 +44,9 @@ async def test_a_connection_is_added_listed_shown_changed_and_removed(ask: Asker
     timeout = {"call_timeout": 1800}
     changed = await ask.do("PATCH", path, {"in_chats": False, "disabled": True, **timeout})
     shown = await ask.get(path)
-    await ask.do("DELETE", path)
+    removed = await ask.do("DELETE", path)
 
+    assert removed == {"not_ended_at": ""}
     assert (added["name"], added["title"], added["auth"]) == ("mail", "My mail", "header")
     assert added["counts"] == {"offered": 2, "read_only": 0, "withheld": 0, "gone": 0}
     assert "tools" not in listed
@@ -78,7 +79,7 @@ async def test_a_secret_is_in_no_response_row_export_or_audit(
 
     assert answer.status_code == 201
     assert other.status_code == 200
-    assert [one.status_code for one in refused] == [400, 400, 422, 422]
+    assert [one.status_code for one in refused] == [502, 400, 422, 422]
     assert not any(CANARY in text for text in texts)
     exported = json.loads(read[-1])
     assert [one["name"] for one in exported["connections"]] == ["mail"]
@@ -134,7 +135,7 @@ async def test_a_changed_tool_shows_both_definitions_and_is_accepted_as_it_was_s
     accepted = await ask.do("POST", f"{path}/accept", {"tools": {"send": send["digest"]}})
 
     assert (search["state"], send["state"]) == ("accepted", "changed")
-    assert send["accepted"]["description"] == "Send a mail."
+    assert send["accepted_definition"]["description"] == "Send a mail."
     assert send["definition"]["description"] == "Send a mail, and a copy to us."
     assert (stale.status_code, unknown.status_code) == (409, 404)
     assert [tool["state"] for tool in accepted["tools"]] == ["accepted", "accepted"]

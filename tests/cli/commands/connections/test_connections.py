@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +91,23 @@ def test_a_connection_is_added_looked_at_changed_and_removed(
     too_slow = call("connections", "edit", "mail", "--timeout", "1h")
     disabled = call("connections", "disable", "mail")
     off = read(call("connections", "show", "mail", "--json"))
+    checked = call("connections", "refresh", "mail")
+    long_title = call("connect", peer.url, "--title", "x" * 101)
+    no_title = call("connections", "edit", "mail", "--title")
+    nothing = call("connect", "")
     enabled = call("connections", "enable", "mail")
     unsure = call("disconnect", "mail")
     removed = call("disconnect", "mail", "--yes")
 
     assert empty.out == ["No connections. Add one with the command connect."]
-    assert added.out == ["Connected mail: 2 tools, 0 of them without approval."]
-    assert listed.out[1].split()[:4] == ["mail", peer.url, "ready", "2"]
+    hint = "Each call asks first; to change that: `backburner connections tools mail`"
+    assert added.out == [f"Connected mail: 2 tools. {hint}"]
+    assert listed.out[1].split()[:6] == ["mail", "My", "mail", peer.url, "ready", "2"]
+    assert checked.out == ["mail works: 2 tools. It is disabled."]
+    assert long_title.code == no_title.code == nothing.code == 2
+    assert long_title.err[0].startswith("The title has 101 characters; the limit is 100.")
+    assert "Run `backburner connections edit --help`" in no_title.err[0]
+    assert nothing.err == ["SERVER is empty. Run `backburner connect --help` for usage."]
     fields = dict(line.split(maxsplit=1) for line in shown.out)
     assert (fields["title"], fields["server"], fields["chats"]) == ("My mail", peer.url, "use it")
     assert [line.split()[:3] for line in tools.out[1:]] == [
@@ -130,8 +142,12 @@ def test_a_changed_tool_is_shown_as_a_difference_and_accepted(
     unsure = call("connections", "accept", "mail")
     one = call("connections", "accept", "mail", "--tool", "send", "--yes")
     left = call("connections").out[1]
+    (one_left,) = [line for line in call("doctor", "--offline").out if " connections " in line]
     rest = call("connections", "accept", "mail", "--yes")
     nothing = call("connections", "accept", "mail")
+    peer.tools = (SEARCH,)
+    call("connections", "refresh", "mail")
+    fewer = dict(line.split(maxsplit=1) for line in call("connections", "show", "mail").out)
 
     assert "to be accepted: 2" in refreshed.out[0]
     assert "new\\u202etool" in "\n".join(refreshed.out)
@@ -139,6 +155,8 @@ def test_a_changed_tool_is_shown_as_a_difference_and_accepted(
     (line,) = [line for line in noted.out if " connections " in line]
     assert line.startswith("[--]")
     assert "agents do not get 2 new or changed tools" in line
+    accept = "See and accept what is new or changed: `backburner connections accept mail`"
+    assert refreshed.out[1] == accept
     assert tools["search"].startswith("accepted  ask ")
     # Agents do not get these, whatever was ticked.
     assert tools["send"].startswith("changed   not offered ")
@@ -150,7 +168,9 @@ def test_a_changed_tool_is_shown_as_a_difference_and_accepted(
     assert "--- draft (none)" in unsure.out
     assert "-Send a mail." in one.out
     assert "+Send a mail and a copy." in one.out
-    assert one.out[-1] == "Accepted: send."
+    assert one.out[-1] == "Accepted: send. Your ticks for send end."
+    assert "agents do not get 1 new or changed tool before" in one_left
+    assert fewer["tools"] == "1 tool; gone: 2"
     assert "1 tool to accept" in left
     assert rest.out[-1] == "Accepted: draft."
     assert nothing.out == ["No tools wait to be accepted."]
@@ -194,11 +214,13 @@ def test_a_key_is_typed_in_or_read_from_a_file_and_shown_nowhere(
     again = call("connect", "mail", "--header", "Authorization")
     shown = call("connections", "show", "mail", "--json")
 
-    assert (refused.code, missing.code, no_terminal.code) == (2, 2, 2)
-    assert "does not accept the key" in refused.err[0]
+    assert (refused.code, missing.code, no_terminal.code) == (1, 2, 2)
+    assert "does not accept this key. Nothing was changed." in refused.err[0]
+    assert missing.err == [f"Cannot read {tmp_path / 'none'}: No such file or directory."]
     for ended in (added, typed, again):
         assert ended.out[0].startswith("Connected ")
-    assert len(asked) == 2
+    questions = [question.strip() for question in asked]
+    assert questions == ["Value of Authorization (not shown):", "Token for Mail (not shown):"]
     assert read(shown)["headers"] == ["Authorization"]
     everything = [added, typed, again, shown, call("export", "--output", "-")]
     assert not any(CANARY in line for ended in everything for line in (*ended.out, *ended.err))
@@ -242,13 +264,42 @@ def test_servers_of_another_client_are_imported_with_their_keys_once(
     assert not any(CANARY in line for ended in everything for line in (*ended.out, *ended.err))
 
 
+@requirement("Z-import")
+@pytest.mark.usefixtures("app")
+def test_a_server_with_another_header_is_another_connection(
+    call: Call, peer: ScriptedPeer, tmp_path: Path
+) -> None:
+    call("connect", peer.url, "--name", "e2")
+    file = tmp_path / "mcp.json"
+    keyed = {"url": peer.url, "headers": {"Authorization": f"Bearer {CANARY}"}}
+    file.write_text(json.dumps({"mcpServers": {"proj-http": keyed, "e2": keyed}}))
+    arguments = ("connections", "import", str(file), "--yes", "--name", "proj-http=ghh")
+    added = call(*arguments)
+    again = call(*arguments)
+    shown = read(call("connections", "show", "ghh", "--json"))
+    listed = read(call("connections", "--json"))
+    file.write_text(json.dumps({"mcpServers": {"plain": {"url": peer.url}}}))
+    plain = call("connections", "import", str(file), "--yes")
+    named = call("connections", "import", str(file), "--yes", "--name", "plain=second")
+
+    assert added.out[0] == "proj-http: imported as ghh: 2 tools"
+    assert again.out[0] == "proj-http: there already as ghh."
+    assert shown["headers"] == ["Authorization"]
+    assert [one["name"] for one in listed] == ["e2", "ghh"]
+    assert plain.out[0] == "plain: there already as e2."
+    assert named.out[0] == "plain: imported as second: 2 tools"
+
+
 @pytest.mark.usefixtures("app")
 def test_what_is_wrong_with_a_server_is_said_in_words(call: Call, peer: ScriptedPeer) -> None:
     call("connect", peer.url, "--name", "mail")
     peer.script = lambda _: reply(status=500)
     failing = call("connections", "refresh", "mail")
     doctor = call("doctor", "--offline")
-    unreachable = call("connect", "https://127.0.0.1:1/mcp")
+    with closing(socket.socket()) as bound:
+        # Nobody listens there.
+        bound.bind(("127.0.0.1", 0))
+        unreachable = call("connect", f"https://127.0.0.1:{bound.getsockname()[1]}/mcp")
     unknown = call("connect", "zzzz")
     misspelt = call("connect", "linera")
     bare = call("connect", "mcp.example.com/mcp")
@@ -260,6 +311,12 @@ def test_what_is_wrong_with_a_server_is_said_in_words(call: Call, peer: Scripted
     lacking = call("connections", "refresh", "mail")
     shown, listed = call("connections", "show", "mail"), call("connections")
     doctors = call("doctor", "--offline")
+    again = call("connect", peer.url)
+    part = call("connect", f"{peer.url}#part")
+    peer.script = lambda _: reply(status=404)
+    other = call("connect", peer.url, "--name", "other")
+    peer.script = lambda _: reply(status=401)
+    keyed = call("connect", peer.url, "--name", "keyed")
 
     assert failing.code == 1
     (line,) = [line for line in doctor.out if " connections " in line]
@@ -278,7 +335,35 @@ def test_what_is_wrong_with_a_server_is_said_in_words(call: Call, peer: Scripted
     ):
         assert (ended.code, hint in ended.err[0]) == (3, True), ended
     assert (taken.code, "`backburner connect mail`" in taken.err[0]) == (4, True)
+    assert "For another one, add --name." in taken.err[0]
+    assert (again.code, "You have this server already as mail." in again.err[0]) == (4, True)
+    assert (part.code, "from # on is never sent" in part.err[0]) == (2, True)
+    assert f"{peer.url} is no MCP server (404 Not Found). Check the path;" in other.err[0]
+    command = f"Run `backburner connect {peer.url} --header Authorization`."
+    assert f"127.0.0.1 wants a key. {command}" in keyed.err[0]
+    assert "Connection refused." in unreachable.err[0]
+    assert "10.0.0.1 is not a public address. To allow it, put it into" in private.err[0]
+    assert "Programs of the operator: gone." in unknown.err[0]
     assert [item["name"] for item in read(call("connections", "--json"))] == ["mail"]
+
+
+@pytest.mark.usefixtures("app")
+def test_commands_in_an_error_are_named_as_they_are_started(
+    call: Call, peer: ScriptedPeer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BACKBURNER_COMMAND", "python3 dev.py run")
+    peer.script = wants_key
+    (tmp_path / "key").write_text(CANARY)
+    call("connect", peer.url, "--name", "mail", "--header-file", f"Authorization={tmp_path}/key")
+    peer.script = lambda _: reply(status=401)
+    call("connections", "refresh", "mail")
+    shown = dict(line.split(maxsplit=1) for line in call("connections", "show", "mail").out)
+    client = call("connect", "gmail")
+    no_title = call("connections", "edit", "mail", "--title")
+
+    assert "Type in another: `python3 dev.py run connect mail`." in shown["last"]
+    assert "Then: `python3 dev.py run connect gmail --client-id ID`" in client.err[0]
+    assert "Run `python3 dev.py run connections edit --help`" in no_title.err[0]
 
 
 @pytest.mark.usefixtures("app")
@@ -303,6 +388,7 @@ def test_work_and_tokens_name_the_connections_that_they_use(call: Call, peer: Sc
     assert any(line.split() == ["connections", "mail,", "wiki"] for line in shown.out)
     assert none["connections"] == []
     assert unknown.code == 2
+    assert unknown.err == ["You have no connection bank. See `backburner connections`."]
     assert used.out == ["Connections of t: wiki."]
     assert default.out == ["Connections of t: the default."]
     assert both.code == 2

@@ -75,7 +75,10 @@ def test_a_program_is_shown_asked_for_and_imported_once(
     write(file, Clock=time_server(env={"API_KEY": "another"}))
     changed = call("connections", "import")
 
-    assert planned.out[0].startswith("Clock: to import as clock: ")
+    assert planned.out[0].startswith("Clock: to import as clock: Clock, a program on this machine")
+    assert planned.out[1:3] == [f"    {sys.executable}", "    -m"]
+    assert any("without the network" in line for line in planned.out)
+    assert any("API_KEY, from the file" in line for line in planned.out)
     assert planned.out[-1] == "2 to import"
     assert "Import it in a terminal." in unasked.out[0]
     assert [question.strip() for question in asked] == ["Import it? [y/N]:"] * 2
@@ -196,7 +199,10 @@ def test_nothing_is_run_because_of_what_an_agent_could_have_written(
     own.write_text("#!/bin/sh\necho\n")
     own.chmod(0o755)
     late = write(safe / "late.json", late={"command": str(own)})
-    assert refused(late) == set()
+    outcome, detail = outcomes(call("connections", "import", late, "--json"))["late"]
+    assert outcome == "imported"
+    assert detail.startswith("it does not work yet: ")
+    assert detail.endswith(". Try again: `backburner connections refresh late`")
     call("folders", "add", str(bench))
     failed = call("connections", "refresh", "late")
     assert "agents can change it" in failed.err[0]
@@ -261,11 +267,13 @@ def test_servers_and_their_keys_are_taken_over_or_connected_by_name(
         sealed={"url": "https://a.example/mcp?api_key=x"},
         needs={"url": "https://a.example/mcp", "headers": {"X": "${UNSET_VARIABLE}"}},
         asks={"url": "https://127.0.0.1:9/other", "headers": {"X": "${TEAM}"}},
+        **{" ": {"url": "https://a.example/mcp"}},
     )
     found = outcomes(call("connections", "import", file, "--json", "--yes"))
     assert {outcome for outcome, _ in found.values()} == {"left out"}
     assert "gone" in found["gone"][1]
     assert "backburner connect linear" in found["events"][1]
+    assert found[""][1] == "Its name is empty."
     assert "secret in this address" in found["sealed"][1]
     assert "UNSET_VARIABLE" in found["needs"][1]
     # No option sends the value of a variable to an address that nobody has looked at.
@@ -306,13 +314,13 @@ def test_servers_and_their_keys_are_taken_over_or_connected_by_name(
     asked = answer(monkeypatch)
     stopped = call("connect", "github")
     assert len(listed) > 30
-    assert one.out[1].split()[0] == "linear"
+    assert one.out[0].split() == ["name", "linear"]
     assert none.out == ["The catalogue has no such server."]
-    assert [text.strip() for text in asked] == ["Value of Authorization:"]
+    assert [text.strip() for text in asked] == ["Token for GitHub (not shown):"]
     assert "personal access token" in stopped.err[0]
     assert stopped.code == 130
 
     unknown = call("connect", "gmail")
     assert "wants an OAuth client of your own. Enable the Gmail API" in unknown.err[0]
-    assert "backburner connect gmail --client-id ID" in unknown.err[0]
+    assert "Then: `backburner connect gmail --client-id ID`" in unknown.err[0]
     assert unknown.code == 2

@@ -23,6 +23,7 @@ from backburner.api.schemas.work.connection import (
     ConnectionSummaryOut,
     HeadersBody,
     NewConnectionBody,
+    RemovedConnectionOut,
     TicksBody,
 )
 from backburner.core.accounts import Caller
@@ -99,12 +100,12 @@ async def update_connection(
     return await load_connection(deps, caller, connection_id)
 
 
-@router.delete("/{connection_id}", summary="Remove a connection", status_code=204)
+@router.delete("/{connection_id}", summary="Remove a connection")
 async def remove_connection(
     connection_id: ConnectionIdPath, deps: AppDeps, caller: Approver
-) -> None:
+) -> RemovedConnectionOut:
     """Remove it with its sign-in, its tools and their grants. Runs in progress lose it."""
-    await manage.remove(deps, caller, connection_id)
+    return RemovedConnectionOut(not_ended_at=await manage.remove(deps, caller, connection_id))
 
 
 @router.post(

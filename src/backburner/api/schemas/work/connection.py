@@ -173,7 +173,7 @@ class ConnectionToolOut(BaseModel):
     state: ToolState = Field(description="New and changed tools are withheld from agents.")
     digest: str = Field(description="Of its definition.")
     definition: ToolDefinitionOut
-    accepted: ToolDefinitionOut | None = Field(
+    accepted_definition: ToolDefinitionOut | None = Field(
         description="The definition that you have accepted, where it differs."
     )
     read_only: bool = Field(description="It changes nothing: calls need no approval.")
@@ -194,7 +194,9 @@ class ConnectionToolOut(BaseModel):
             state=_state(tool),
             digest=tool.digest,
             definition=ToolDefinitionOut.of(tool.definition),
-            accepted=None if before is None or tool.is_accepted else ToolDefinitionOut.of(before),
+            accepted_definition=None
+            if before is None or tool.is_accepted
+            else ToolDefinitionOut.of(before),
             read_only=tool.read_only,
             repeatable=tool.repeatable,
             discloses=tool.discloses,
@@ -322,7 +324,7 @@ _WITH_TOOLS = {
             "state": "accepted",
             "digest": _DIGEST,
             "definition": {"description": "Search.", "parameters": {"type": "object"}},
-            "accepted": None,
+            "accepted_definition": None,
             "read_only": True,
             "repeatable": True,
             "discloses": False,
@@ -345,6 +347,15 @@ class ConnectionOut(ConnectionSummaryOut):
     def of(cls, shown: ShownConnection) -> Self:
         tools = [ConnectionToolOut.of(tool) for tool in shown.tools]
         return cls(**_common_fields(shown), tools=tools)
+
+
+class RemovedConnectionOut(BaseModel):
+    model_config = example(not_ended_at="")
+
+    not_ended_at: str = Field(
+        description="The host that did not end the sign-in, which its owner can end there;"
+        " empty: there is none."
+    )
 
 
 class ConnectionCheckOut(BaseModel):

@@ -3,10 +3,12 @@
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import print_items
+from backburner.cli.output import print_fields, print_items
 from backburner.cli.server_options import json_option, with_server
 
 CATALOGUE_PATH = "/api/connections/catalogue"
+#: Servers that are shown whole, and not as lines of a table.
+MAX_WHOLE = 3
 _SIGN_INS = {"none": "no sign-in", "header": "key", "oauth": "sign-in"}
 
 
@@ -37,4 +39,9 @@ def catalogue(server: Server, *, words: tuple[str, ...], as_json: bool) -> None:
         }
         for item in items
     ]
+    if not as_json and 0 < len(rows) <= MAX_WHOLE:
+        for number, row in enumerate(rows):
+            click.echo("\n" * bool(number), nl=False)
+            print_fields({name.lower(): text for name, text in row.items()})
+        return
     print_items(items, rows, empty="The catalogue has no such server.", as_json=as_json)

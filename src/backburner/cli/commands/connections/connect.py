@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from backburner.cli.client import Server
+from backburner.cli.command_name import name_commands
 from backburner.cli.commands.connections.catalogue import CATALOGUE_PATH
 from backburner.cli.commands.connections.connections import (
     PATH,
@@ -21,6 +22,7 @@ from backburner.cli.commands.connections.sign_in import sign_in, sign_in_first
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.output import print_json, print_line, printable
 from backburner.cli.server_options import json_option, with_server
+from backburner.core.connections.naming import check_name, check_title
 from backburner.core.errors import BadRequest, ConnectionFailed, NotFound
 
 AUTHORIZATION = "authorization"
@@ -81,8 +83,14 @@ def connect(
     Where a server wants a sign-in, the address to open is printed. If the browser is on another
     machine, paste its last address here.
     """
-    headers = _read_headers(typed, files)
+    if not server_name.strip():
+        raise click.UsageError("SERVER is empty.")
+    if options["name"]:
+        check_name(options["name"])
+    if options["title"]:
+        check_title(options["title"])
     known = None if _is_address(server_name) else find_if_any(server, server_name)
+    headers = _read_headers(typed, files, "" if known is None else known["title"])
     client = _read_client(options)
     if known is not None:
         check = _sign_in_again(server, known, headers, client)
@@ -94,7 +102,11 @@ def connect(
     if as_json:
         print_json(check)
         return
-    print_line(printable(f"Connected {connection['name']}: {describe_tools(connection)}."))
+    name, counts = connection["name"], connection["counts"]
+    text = f"Connected {name}: {describe_tools(connection)}."
+    if counts["offered"] and not counts["read_only"]:
+        text += f" Each call asks first; to change that: `backburner connections tools {name}`"
+    print_line(printable(name_commands(text)))
     print_left_out(check)
     if check["error"]:
         raise ConnectionFailed(check["error"], hint=check["hint"])
@@ -109,8 +121,9 @@ def disconnect(server: Server, *, name: str, is_sure: bool) -> None:
     connection = find_connection(server, name)
     question = f"Remove {connection['name']}? Work that uses it loses it."
     confirm(question, is_sure=is_sure)
-    server.delete(f"{PATH}/{connection['id']}")
-    print_line(printable(f"Removed {connection['name']}."))
+    host = server.delete(f"{PATH}/{connection['id']}")["not_ended_at"]
+    left = f" {host} did not end the sign-in: end it there." if host else ""
+    print_line(printable(f"Removed {connection['name']}.{left}"))
 
 
 def _add(server: Server, name: str, headers: Mapping[str, str], options: Mapping[str, Any]) -> Any:
@@ -122,7 +135,7 @@ def _add(server: Server, name: str, headers: Mapping[str, str], options: Mapping
         place = {"url": name} if _is_address(name) else {"program": name}
     body = {
         **place,
-        "name": options["name"] or ("" if entry is None else entry["name"]),
+        "name": options["name"] or "",
         "title": options["title"] or ("" if entry is None else entry["title"]),
         "headers": headers,
         "in_chats": not options["not_in_chats"],
@@ -136,14 +149,14 @@ def _add(server: Server, name: str, headers: Mapping[str, str], options: Mapping
 
 
 def _unknown_server(server: Server, name: str, programs: str) -> NotFound:
-    """Say what a name could have meant; `programs` says which ones there are."""
+    """Say what a name could have meant; `programs` says which ones the operator has defined."""
     names = [one["name"] for path in (CATALOGUE_PATH, PATH) for one in server.items(path)]
     if "." in name or "/" in name:
         hint = f"Did you mean https://{name}?"
     elif matches := get_close_matches(name, names, n=1):
         hint = f"Did you mean {matches[0]}?"
     else:
-        hint = f"See `backburner connections catalogue`. Programs of the operator: {programs}"
+        hint = f"See `backburner connections catalogue`. {programs}".strip()
     return NotFound(
         f"{name} is no address, no server of the catalogue, no program and no connection.",
         hint=hint,
@@ -154,7 +167,7 @@ def _sign_in_again(
     server: Server, connection: Any, headers: Mapping[str, str], client: Mapping[str, Any]
 ) -> Any:
     if not headers and connection["auth"] == "header":
-        headers = _read_headers(connection["headers"], ())
+        headers = _read_headers(connection["headers"], (), connection["title"])
     if headers:
         return server.post_once(f"{PATH}/{connection['id']}/headers", {"headers": headers})
     return sign_in(server, connection, client)
@@ -180,22 +193,22 @@ def _prepare(entry: Any, options: Mapping[str, Any]) -> dict[str, str]:
     if entry["own_client"] and not options["client_id"]:
         raise BadRequest(
             f"{entry['title']} wants an OAuth client of your own. {entry['before']}",
-            hint=f"See {entry['docs']}. Then: backburner connect {entry['name']} --client-id ID",
+            hint=f"See {entry['docs']}. Then: `backburner connect {entry['name']} --client-id ID`",
         )
     if entry["before"]:
         click.echo(printable(f"{entry['before']} See {entry['docs']}."), err=True)
     if entry["auth"] != "header":
         return {}
     header = entry["header"]
-    return {header: entry["header_prefix"] + _ask(header).strip()}
+    return {header: entry["header_prefix"] + _ask(header, entry["title"]).strip()}
 
 
 def _is_address(text: str) -> bool:
     return "://" in text
 
 
-def _read_headers(typed: Sequence[str], files: Sequence[str]) -> dict[str, str]:
-    headers = {name: _ask(name) for name in typed}
+def _read_headers(typed: Sequence[str], files: Sequence[str], title: str) -> dict[str, str]:
+    headers = {name: _ask(name, title) for name in typed}
     for given in files:
         name, separator, path = given.partition("=")
         if not separator or not path:
@@ -204,20 +217,24 @@ def _read_headers(typed: Sequence[str], files: Sequence[str]) -> dict[str, str]:
     return {name: _with_scheme(name, value) for name, value in headers.items()}
 
 
-def _ask(name: str) -> str:
+def _ask(name: str, title: str) -> str:
     if not sys.stdin.isatty():
         raise BadRequest(
             f"The value of {name} is typed in a terminal.", hint="Use --header-file HEADER=FILE."
         )
-    value: str = click.prompt(printable(f"Value of {name}"), hide_input=True, err=True)
+    is_token = title and name.casefold() == AUTHORIZATION
+    what = f"Token for {title}" if is_token else f"Value of {name}"
+    value: str = click.prompt(printable(f"{what} (not shown)"), hide_input=True, err=True)
     return value
 
 
 def _read(path: str) -> str:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest(f"Cannot read {path}: {error}.") from None
+    except OSError as error:
+        raise BadRequest(f"Cannot read {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise BadRequest(f"{path} is not UTF-8 text.") from None
     return text.strip()
 
 

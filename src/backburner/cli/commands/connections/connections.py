@@ -11,6 +11,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.command_name import name_commands
 from backburner.cli.commands.connections.catalogue import catalogue
 from backburner.cli.commands.connections.import_servers import import_servers
 from backburner.cli.confirmation import confirm, yes_option
@@ -30,6 +31,7 @@ from backburner.cli.output import (
 from backburner.cli.server_options import json_option, with_server
 from backburner.cli.timeout_option import TimeoutType, describe_seconds
 from backburner.core.connections.connection import MAX_CALL_TIMEOUT, MIN_CALL_TIMEOUT
+from backburner.core.connections.naming import check_title, make_name
 from backburner.core.connections.own_program import IMPORTED
 from backburner.core.errors import ConnectionFailed, NotFound
 
@@ -51,9 +53,11 @@ def connections() -> None:
 def list_connections(server: Server, *, as_json: bool) -> None:
     """List connections."""
     items = list(server.items(PATH))
+    has_titles = any(make_name(item["title"]) != item["name"] for item in items)
     rows = [
         {
             "NAME": item["name"],
+            **({"TITLE": item["title"]} if has_titles else {}),
             "SERVER": _describe_server(item),
             "STATE": describe_state(item),
             "TOOLS": item["counts"]["offered"],
@@ -76,7 +80,6 @@ def show(server: Server, *, name: str, as_json: bool) -> None:
     if as_json:
         print_json(connection)
         return
-    error = connection["last_error"]
     program = _load_program(server, connection) if connection["program"] == IMPORTED else {}
     print_fields(
         {
@@ -90,10 +93,10 @@ def show(server: Server, *, name: str, as_json: bool) -> None:
             "not given": " ".join(connection["refused_scopes"]),
             "expires": local_time(connection["expires_at"]),
             "chats": "use it" if connection["in_chats"] else "do not use it",
-            "tools": describe_tools(connection),
+            "tools": describe_tools(connection) if connection["listed_at"] else "none yet",
             "timeout": describe_seconds(connection["call_timeout"]),
             "last used": local_time(connection["last_used_at"]) or "never",
-            "last error": f"{local_time(connection['last_error_at'])}: {error}" if error else "",
+            "last error": _describe_error(connection),
             **program,
         }
     )
@@ -116,6 +119,9 @@ def tools(server: Server, *, name: str, as_json: bool) -> None:
         for tool in connection["tools"]
     ]
     empty = f"{connection['name']} has no tools."
+    if connection["state"] == "signing_in":
+        command = name_commands(f"`backburner connect {connection['name']}`")
+        empty = f"{connection['name']} is not signed in yet: {command}"
     print_items(connection["tools"], rows, empty=empty, as_json=as_json)
 
 
@@ -159,7 +165,11 @@ def refresh(server: Server, *, name: str, as_json: bool) -> None:
     if as_json:
         print_json(check)
     elif not check["error"]:
-        print_line(printable(f"{name} works: {describe_tools(check['connection'])}."))
+        off = " It is disabled." if found["disabled"] else ""
+        print_line(printable(f"{name} works: {describe_tools(check['connection'])}.{off}"))
+        if check["connection"]["counts"]["withheld"]:
+            command = f"`backburner connections accept {found['name']}`"
+            print_line(name_commands(f"See and accept what is new or changed: {command}"))
         print_left_out(check)
     if check["error"]:
         raise ConnectionFailed(check["error"], hint=check["hint"])
@@ -199,7 +209,11 @@ def accept(
     confirm(f"Let agents use {count} of {connection['name']}?", is_sure=is_sure)
     seen = {tool["name"]: tool["digest"] for tool in withheld}
     accepted = server.post(f"{PATH}/{connection['id']}/accept", {"tools": seen})
-    print_result(accepted, f"Accepted: {', '.join(seen)}.", as_json=as_json)
+    ticked = [
+        one["name"] for one in withheld if one["ticked_read_only"] or one["ticked_repeatable"]
+    ]
+    ended = f" Your ticks for {', '.join(ticked)} end." if ticked else ""
+    print_result(accepted, f"Accepted: {', '.join(seen)}.{ended}", as_json=as_json)
 
 
 @connections.command("tick")
@@ -259,9 +273,11 @@ def edit(
     timeout: float | None,
     as_json: bool,
 ) -> None:
-    """Change the title of a connection, whether chats use it, or how long calls may take."""
+    """Change the title, the use by chats or the timeout of a connection."""
     if title is None and chats is None and timeout is None:
         raise click.UsageError("Pass --title, --chats or --timeout.")
+    if title is not None:
+        check_title(title)
     in_chats = None if chats is None else chats == "on"
     body = {"title": title, "in_chats": in_chats, "call_timeout": timeout}
     _change(server, name, body, "Changed", as_json=as_json)
@@ -329,6 +345,12 @@ def _describe_server(connection: Any) -> str:
     return connection["url"] or f"program {connection['program']}"
 
 
+def _describe_error(connection: Any) -> str:
+    if not connection["last_error"]:
+        return ""
+    return f"{local_time(connection['last_error_at'])}: {name_commands(connection['last_error'])}"
+
+
 def find_connection(server: Server, name: str) -> Any:
     """Find a connection by its name or id."""
     found = find_if_any(server, name)
@@ -358,10 +380,12 @@ def describe_state(connection: Any) -> str:
 
 def describe_tools(connection: Any) -> str:
     counts = connection["counts"]
-    text = f"{_count_tools(counts['offered'])}, {counts['read_only']} of them without approval"
+    text = _count_tools(counts["offered"])
+    if counts["read_only"]:
+        text += f", {counts['read_only']} of them without approval"
     if counts["withheld"]:
         text += f"; to be accepted: {counts['withheld']}"
-    return text
+    return f"{text}; gone: {counts['gone']}" if counts["gone"] else text
 
 
 def _count_tools(count: int) -> str:
@@ -409,8 +433,8 @@ def _describe_calls(tool: Any) -> str:
 
 def _compare(tool: Any) -> Iterator[str]:
     """Show a definition in full, or how it differs from the accepted one."""
-    before, after = _write(tool["accepted"]), _write(tool["definition"])
-    old = f"{tool['name']} ({'accepted' if tool['accepted'] else 'none'})"
+    before, after = _write(tool["accepted_definition"]), _write(tool["definition"])
+    old = f"{tool['name']} ({'accepted' if tool['accepted_definition'] else 'none'})"
     new = f"{tool['name']} ({tool['state']})"
     yield from difflib.unified_diff(before, after, old, new, lineterm="")
 

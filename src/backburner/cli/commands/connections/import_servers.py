@@ -31,7 +31,7 @@ from backburner.core.connections.imports.client_server import (
     LeftOut,
 )
 from backburner.core.connections.imports.references import Values
-from backburner.core.connections.naming import check_title, check_url, make_name
+from backburner.core.connections.naming import check_title, check_url, is_same_url, make_name
 from backburner.core.errors import BackburnerError, BadRequest, NotAllowed, NotFound
 from backburner.core.validation import escape_hidden
 
@@ -221,10 +221,10 @@ def _import_server(
     work: Import, given: ClientServer, ready: ImportedServer, result: Result
 ) -> Result:
     url = check_url(ready.url)
-    same = next((one for one in work.known.values() if _is_same(one["url"], url)), None)
+    same = _find_same(work, ready, url)
     if same is not None:
         return replace(result, outcome=Outcome.KNOWN, connection=same["name"])
-    name = _choose_name(work, ready.name)
+    name = _choose_name(work, ready.name, url)
     result = replace(result, connection=name)
     if work.dry_run:
         return replace(result, outcome=Outcome.PLANNED, detail=url)
@@ -261,7 +261,8 @@ def _import_program(work: Import, ready: ImportedProgram, result: Result) -> Res
         return replace(result, outcome=Outcome.KNOWN, connection=name)
     result = replace(result, connection=name)
     if work.dry_run:
-        return replace(result, outcome=Outcome.PLANNED, detail=program.command[0])
+        shown = import_program.show(ready, program, result.file)
+        return replace(result, outcome=Outcome.PLANNED, detail=shown)
     if not work.choices.may_ask:
         raise BadRequest("A program is asked for by itself.", hint="Import it in a terminal.")
     if not _agree(work, import_program.show(ready, program, result.file)):
@@ -276,15 +277,19 @@ def _added(work: Import, check: Any, result: Result) -> Result:
     if connection["state"] == "signing_in":
         detail = f"sign in with `backburner connect {connection['name']}`"
     if check["error"]:
-        detail = check["error"]
+        command = f"`backburner connections refresh {connection['name']}`"
+        stop = "" if check["error"].endswith((".", "?", "!")) else "."
+        detail = f"it does not work yet: {check['error']}{stop} Try again: {command}"
     return replace(result, outcome=Outcome.IMPORTED, connection=connection["name"], detail=detail)
 
 
-def _choose_name(work: Import, name: str) -> str:
+def _choose_name(work: Import, name: str, url: str) -> str:
     chosen = work.names.get(name) or make_name(name)
     if chosen in work.known:
+        is_same = is_same_url(work.known[chosen]["url"], url)
+        what = "without these headers" if is_same else "to another server"
         raise BadRequest(
-            f"There is a connection {chosen} already, to another server.",
+            f"There is a connection {chosen} already, {what}.",
             hint=f"Choose a name: --name {name}=OTHER",
         )
     return chosen
@@ -314,8 +319,18 @@ def _ask_inputs(work: Import, found: FoundFile, given: ClientServer) -> Mapping[
     return typed
 
 
-def _is_same(url: str, other: str) -> bool:
-    return url.rstrip("/") == other.rstrip("/")
+def _find_same(work: Import, ready: ImportedServer, url: str) -> Any:
+    """Find the connection to a server that has all of its headers; None: there is none.
+
+    Where a name was chosen, only the connection of that name can be the same.
+    """
+    wanted = {name.casefold() for name in ready.headers}
+    chosen = work.names.get(ready.name)
+    for one in work.known.values():
+        has_keys = wanted <= {name.casefold() for name in one["headers"]}
+        if is_same_url(one["url"], url) and has_keys and chosen in (None, one["name"]):
+            return one
+    return None
 
 
 def _read_pairs(option: str, given: Sequence[str]) -> dict[str, str]:

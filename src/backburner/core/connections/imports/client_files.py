@@ -129,7 +129,9 @@ def _is_entry(entry: object) -> bool:
 def _read_entry(project: str, name: str, entry: object) -> ClientServer:
     project = escape_hidden(project)
     shown = escape_hidden(" ".join(name.split()))
-    if shown != name or not 0 < len(name) <= MAX_NAME_CHARS:
+    if not shown:
+        return LeftOut(name="", project=project, reason="Its name is empty.")
+    if shown != name or len(name) > MAX_NAME_CHARS:
         reason = "Its name has characters that cannot be seen, or is too long."
         return LeftOut(name=shown[:MAX_NAME_CHARS], project=project, reason=reason)
     try:
