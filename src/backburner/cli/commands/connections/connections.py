@@ -273,7 +273,7 @@ def edit(
     timeout: float | None,
     as_json: bool,
 ) -> None:
-    """Change the title, the use by chats or the timeout of a connection."""
+    """Change the title, timeout or use of a connection."""
     if title is None and chats is None and timeout is None:
         raise click.UsageError("Pass --title, --chats or --timeout.")
     if title is not None:
