@@ -32,6 +32,13 @@ class ModelRequest:
         return [str(tool.get("name", "")) for tool in self._offered]
 
     @property
+    def schemas(self) -> Sequence[tuple[str, Any]]:
+        """The names and the schemas of the tools that have one."""
+        keys = ("input_schema", "parameters")
+        found = [(tool, key) for tool in self._offered for key in keys if key in tool]
+        return [(str(tool.get("name", "")), tool[key]) for tool, key in found]
+
+    @property
     def _offered(self) -> Sequence[Mapping[str, Any]]:
         offered = self.body.get("tools") if isinstance(self.body, dict) else ()
         return [tool.get("function", tool) for tool in offered or ()]
