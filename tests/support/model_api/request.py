@@ -63,7 +63,7 @@ class ModelRequest:
 
     def tool_of(self, server: str, tool: str) -> str:
         """Find a tool by the plain names of its server and itself."""
-        names = (f"mcp__{server}__{tool}", f"{server}_{tool}", tool)
+        names = (f"mcp__{server}__{tool}", f"{server}__{tool}", tool)
         return next(name for name in names if name in self.tools)
 
     def name_of(self, description: str) -> str:

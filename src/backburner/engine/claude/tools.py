@@ -16,9 +16,9 @@ from mcp.server import Server, ServerRequestContext
 
 from backburner.core.validation import canonical_json
 from backburner.engine.fence import fence
+from backburner.engine.shown_tools import shown_name
 from backburner.ports import Gate, Offer, ToolResult
 
-MAX_NAME_CHARS = 64
 #: The program would replace results of more than 50,000 characters by their start. More than any
 #: result has: the gate cuts them.
 MAX_RESULT_CHARS = 400_000
@@ -61,12 +61,13 @@ class TurnTools:
 
 
 def expose(offers: Sequence[Offer]) -> dict[str, dict[str, Offer]]:
-    """Give every tool a valid unique name, by server."""
+    """Give every tool a name that the program accepts, by server."""
     exposed: dict[str, dict[str, Offer]] = {}
     for offer in offers:
-        server = _plain(offer.tool.server)
-        named = exposed.setdefault(server, {})
-        named[_name(offer.tool.name, server, named)] = offer
+        server = re.sub(r"[^A-Za-z0-9_-]", "_", offer.tool.server)
+        prefix = f"mcp__{server}__"
+        name = shown_name(offer.tool.name, prefix=prefix).removeprefix(prefix)
+        exposed.setdefault(server, {})[name] = offer
     return exposed
 
 
@@ -139,14 +140,3 @@ def _is_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> boo
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in parameters.items() if key not in UNSUPPORTED_KEYWORDS}
     return {**kept, "type": "object"}
-
-
-def _name(name: str, server: str, taken: Mapping[str, Offer]) -> str:
-    plain, room = _plain(name), MAX_NAME_CHARS - len(f"mcp__{server}__")
-    if len(plain) <= room and plain not in taken:
-        return plain
-    return f"{plain[: room - 7]}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)

@@ -5,43 +5,31 @@ the first token on, so that no tool could be called any more.
 """
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from pydantic_ai.messages import InstructionPart, ModelResponse, ModelResponsePart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
+from backburner.core.tool_policy import OWN_SERVER, Tool
 from backburner.engine.persona import SYSTEM_PROMPT
+from backburner.engine.shown_tools import shown_name
 from backburner.ports import Offer
 
-MAX_NAME_CHARS = 64
 OUTCOME_TOOL = "final_result"
 ABOUT_OUTCOME = "End the work with its outcome. Call this last, alone and once."
-_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def name_tools(offers: Iterable[Offer], *, reserved: str) -> Mapping[str, Offer]:
-    """Map unique names that the API accepts to tools; `reserved` is never used."""
-    named, all_offers = dict[str, Offer](), list(offers)
-    counts = Counter(offer.tool.name for offer in all_offers)
-    for offer in all_offers:
-        tool = offer.tool
-        name = tool.name if counts[tool.name] == 1 else f"{tool.server}_{tool.name}"
-        valid = _INVALID.sub("_", name)[:MAX_NAME_CHARS] or "tool"
-        named[_unique(valid, {reserved, *named})] = offer
-    return named
+def name_tools(offers: Iterable[Offer]) -> Mapping[str, Offer]:
+    """Give every tool a name that the API accepts."""
+    return {_name(offer.tool): offer for offer in offers}
 
 
-def _unique(name: str, used: set[str]) -> str:
-    if name not in used:
-        return name
-    numbered = (f"{name[: MAX_NAME_CHARS - 4]}_{number}" for number in count(2))
-    return next(other for other in numbered if other not in used)
+def _name(tool: Tool) -> str:
+    """Names of connections have no underscore; so this is no name of our own tools."""
+    return shown_name(tool.name, prefix="" if tool.server == OWN_SERVER else f"{tool.server}__")
 
 
 def parameters_for(

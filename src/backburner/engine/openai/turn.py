@@ -46,7 +46,7 @@ class OpenAITurn:
         self._gate = gate
         self._model = model
         self._session_id = request.session_id or new_session_id()
-        self._offers = name_tools(request.tools, reserved=OUTCOME_TOOL)
+        self._offers = name_tools(request.tools)
         self.parameters = parameters_for(self._offers, request.schema)
         self._sees_images = sees_images
         prompt = history.prompt(request.prompt)

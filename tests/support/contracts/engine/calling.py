@@ -119,6 +119,22 @@ async def a_tool_keeps_its_name_whatever_names_the_model_api_accepts(subject: Mo
     assert result.ended
 
 
+async def a_tool_has_the_same_name_whatever_else_is_offered(subject: ModelSubject) -> None:
+    harness = EngineHarness(subject)
+    offers = [
+        _named(harness, "send_mail", server="one"),
+        _named(harness, "send_mail", server="two"),
+        _named(harness, "send.mail", server="one"),
+    ]
+    for offered in (offers[:1], offers[2:], offers):
+        harness.offers = offered
+        await harness.turn()
+
+    *alone, together = subject.api.requests
+    for offer, request in zip(offers[::2], alone, strict=True):
+        assert request.name_of(offer.description) == together.name_of(offer.description)
+
+
 async def a_turn_may_have_no_tools(subject: ModelSubject) -> None:
     harness = EngineHarness(subject, offers=())
 
