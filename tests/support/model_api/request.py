@@ -68,8 +68,16 @@ class ModelRequest:
 
     def name_of(self, description: str) -> str:
         """Find a tool by its description."""
-        (name,) = [tool["name"] for tool in self._offered if tool.get("description") == description]
-        return str(name)
+        return str(self._described(description)["name"])
+
+    def schema_of(self, description: str) -> Any:
+        """Find the schema of a tool by its description."""
+        tool = self._described(description)
+        return tool.get("input_schema", tool.get("parameters"))
+
+    def _described(self, description: str) -> Mapping[str, Any]:
+        (tool,) = [tool for tool in self._offered if tool.get("description") == description]
+        return tool
 
     def holds(self, text: str) -> bool:
         """Return whether a text appears anywhere in the request."""

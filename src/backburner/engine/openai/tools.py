@@ -15,16 +15,16 @@ from pydantic_ai.tools import ToolDefinition
 
 from backburner.core.tool_policy import OWN_SERVER, Tool
 from backburner.engine.persona import SYSTEM_PROMPT
-from backburner.engine.shown_tools import shown_name
+from backburner.engine.shown_tools import ShownTool, show_tool, shown_name
 from backburner.ports import Offer
 
 OUTCOME_TOOL = "final_result"
 ABOUT_OUTCOME = "End the work with its outcome. Call this last, alone and once."
 
 
-def name_tools(offers: Iterable[Offer]) -> Mapping[str, Offer]:
+def name_tools(offers: Iterable[Offer]) -> Mapping[str, ShownTool]:
     """Give every tool a name that the API accepts."""
-    return {_name(offer.tool): offer for offer in offers}
+    return {_name(offer.tool): show_tool(offer) for offer in offers}
 
 
 def _name(tool: Tool) -> str:
@@ -33,16 +33,16 @@ def _name(tool: Tool) -> str:
 
 
 def parameters_for(
-    offers: Mapping[str, Offer], schema: Mapping[str, Any] | None
+    shown: Mapping[str, ShownTool], schema: Mapping[str, Any] | None
 ) -> ModelRequestParameters:
     """Define the tools of a request, and the outcome tool where there is a schema."""
     tools = [
         ToolDefinition(
             name=name,
-            parameters_json_schema={"properties": {}, **offer.parameters},
-            description=offer.description,
+            parameters_json_schema=dict(tool.parameters),
+            description=tool.offer.description,
         )
-        for name, offer in offers.items()
+        for name, tool in shown.items()
     ]
     return ModelRequestParameters(
         function_tools=tools,
