@@ -7,7 +7,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from support.doubles import tools
 
 from backburner.core.tool_policy import OWN_SERVER
-from backburner.engine.openai.tools import name_tools, read_calls
+from backburner.engine.openai.tools import name_tools, parameters_for, read_calls
 from backburner.ports import Offer
 
 
@@ -85,3 +85,17 @@ def test_no_tool_takes_the_name_of_another_by_being_called_like_it() -> None:
     (taken,) = names(offer("a.b"))
 
     assert len(set(names(offer("a.b"), offer(taken.removeprefix("one__"))))) == 2
+
+
+def test_a_long_description_goes_on_where_the_api_takes_it() -> None:
+    texts = ["a" * 1_024, "a" * 10_000]
+    offers = [replace(offer(f"look_{len(text)}"), description=text) for text in texts]
+
+    one, two = parameters_for(name_tools(offers), None).function_tools
+
+    assert one.description == texts[0]
+    assert "description" not in one.parameters_json_schema
+    assert two.description is not None
+    assert len(two.description) == 1_024
+    assert two.description.endswith("aa [It goes on in the description of its arguments.]")
+    assert two.parameters_json_schema["description"] == texts[1]

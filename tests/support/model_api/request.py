@@ -32,6 +32,10 @@ class ModelRequest:
         return [str(tool.get("name", "")) for tool in self._offered]
 
     @property
+    def descriptions(self) -> Sequence[str]:
+        return [str(tool.get("description", "")) for tool in self._offered]
+
+    @property
     def schemas(self) -> Sequence[tuple[str, Any]]:
         """The names and the schemas of the tools that have one."""
         keys = ("input_schema", "parameters")

@@ -12,6 +12,8 @@ from support.model_api.request import ModelRequest, read_json
 from support.model_api.strict_schemas import Api, about_schema
 
 _MAX_NAME_CHARS: Mapping[Api, int] = {"messages": 128, "completions": 64}
+_MAX_DESCRIPTION_CHARS = 1_024
+_MAX_TOOLS = 128
 
 
 def complaint(request: ModelRequest) -> str | None:
@@ -23,6 +25,7 @@ def complaint(request: ModelRequest) -> str | None:
     about = chain(
         _about_tools(request, _MAX_NAME_CHARS[api]),
         _about_schemas(request, api),
+        _about_sizes(request) if api == "completions" else (),
         _about_calls(list(_turns(messages))),
         _about_arguments(messages),
     )
@@ -41,6 +44,14 @@ def _about_schemas(request: ModelRequest, api: Api) -> Iterator[str]:
     for number, (name, schema) in enumerate(request.schemas):
         if wrong := about_schema(schema, api):
             yield f"tools.{number} ({name}): {wrong}"
+
+
+def _about_sizes(request: ModelRequest) -> Iterator[str]:
+    if len(request.tools) > _MAX_TOOLS:
+        yield f"tools: array too long, with {len(request.tools)}."
+    for number, text in enumerate(request.descriptions):
+        if len(text) > _MAX_DESCRIPTION_CHARS:
+            yield f"tools.{number}.function.description: string too long."
 
 
 def _turns(messages: Iterable[dict[str, Any]]) -> Iterator[tuple[set[str], set[str]]]:

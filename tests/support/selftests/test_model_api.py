@@ -338,6 +338,20 @@ async def test_tools_are_refused_for_their_schemas_as_the_real_apis_do(
     assert (await client.post(OPENAI, json=ask(tools=functions))).status_code == openai
 
 
+async def test_more_and_longer_tools_than_openai_takes_are_refused(
+    client: httpx2.AsyncClient,
+) -> None:
+    async def status(path: str, *described: str) -> int:
+        tools = [{"name": f"a{n}", "description": text} for n, text in enumerate(described)]
+        functions = [{"type": "function", "function": tool} for tool in tools]
+        given = functions if path == OPENAI else tools
+        return (await client.post(path, json=ask(tools=given))).status_code
+
+    assert await status(OPENAI, *128 * ["a" * 1_024]) == 200
+    assert await status(OPENAI, *129 * ["a"]) == await status(OPENAI, "a" * 1_025) == 400
+    assert await status(ANTHROPIC, *129 * ["a" * 1_025]) == 200
+
+
 OPENAI_CALL = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "send"}}]}
 OPENAI_RESULT = {"role": "tool", "tool_call_id": "a", "content": "Done."}
 ANTHROPIC_CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}

@@ -18,6 +18,9 @@ from backburner.engine.persona import SYSTEM_PROMPT
 from backburner.engine.shown_tools import ShownTool, show_tool, shown_name
 from backburner.ports import Offer
 
+#: The API refuses longer ones; the schema may say more.
+MAX_DESCRIPTION_CHARS = 1_024
+GOES_ON = " [It goes on in the description of its arguments.]"
 OUTCOME_TOOL = "final_result"
 ABOUT_OUTCOME = "End the work with its outcome. Call this last, alone and once."
 
@@ -36,22 +39,22 @@ def parameters_for(
     shown: Mapping[str, ShownTool], schema: Mapping[str, Any] | None
 ) -> ModelRequestParameters:
     """Define the tools of a request, and the outcome tool where there is a schema."""
-    tools = [
-        ToolDefinition(
-            name=name,
-            parameters_json_schema=dict(tool.parameters),
-            description=tool.offer.description,
-        )
-        for name, tool in shown.items()
-    ]
     return ModelRequestParameters(
-        function_tools=tools,
+        function_tools=[_define(name, tool) for name, tool in shown.items()],
         output_tools=[] if schema is None else [_outcome_tool(schema)],
         output_mode="text" if schema is None else "tool",
         # Not every server can force a call, and some models think aloud first.
         allow_text_output=True,
         instruction_parts=[InstructionPart(content=SYSTEM_PROMPT)],
     )
+
+
+def _define(name: str, tool: ShownTool) -> ToolDefinition:
+    text, schema = tool.offer.description, dict(tool.parameters)
+    if len(text) > MAX_DESCRIPTION_CHARS:
+        schema["description"] = text
+        text = text[: MAX_DESCRIPTION_CHARS - len(GOES_ON)] + GOES_ON
+    return ToolDefinition(name=name, parameters_json_schema=schema, description=text)
 
 
 def _outcome_tool(schema: Mapping[str, Any]) -> ToolDefinition:
