@@ -305,5 +305,5 @@ def test_tools_get_names_that_the_program_accepts() -> None:
 
     (server, named), *others = exposed.items()
     assert (server, others) == ("test", [])
-    assert [offer.tool.name for offer in named.values()] == names
+    assert [tool.offer.tool.name for tool in named.values()] == names
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,53}", name) for name in named)

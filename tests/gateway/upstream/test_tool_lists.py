@@ -61,6 +61,13 @@ async def test_tools_are_listed_as_the_server_describes_them(era: Era) -> None:
         (tool("bad", [1]), "bad", "no schema"),
         (tool("bad", {"type": "object", "x": "y" * MAX_SCHEMA_BYTES}), "bad", "the limit is"),
         (tool("bad", {"type": "object", "x": "y" * 5_000_000}), "bad", "the limit is"),
+        (tool("bad", OBJECT | {"properties": ["x"]}), "bad", "JSON Schema at 'properties'"),
+        (tool("bad", OBJECT | {"required": "a"}), "bad", "JSON Schema at 'required'"),
+        (
+            tool("bad", OBJECT | {"properties": {"a": {"type": "int"}}}),
+            "bad",
+            "'properties/a/type'",
+        ),
         ("bad", "tool 1", "not an object"),
         (tool(""), "tool 1", "no name"),
         (tool(7), "tool 1", "no name"),
@@ -85,6 +92,27 @@ async def test_a_bad_tool_costs_that_tool_only(bad: object, name: str, why: str,
     assert [each.name for each in listed.tools] == ["send"]
     assert list(listed.left_out) == [name]
     assert why in listed.left_out[name]
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"$filter": {}}},
+        {"properties": {"a": {"type": "any", "minimum": 0, "exclusiveMinimum": True}}},
+        {"properties": {"a": {"$ref": "#/$defs/lost"}, "b": {"items": [{}]}}, "anyOf": [{}]},
+        {"properties": {"a": {"pattern": "("}}, "required": None, "$schema": 7},
+        {"properties": None, "title": 3},
+        {"properties": {"a": True}, "$defs": {"b": False}},
+    ],
+    ids=str,
+)
+async def test_a_tool_that_models_can_be_shown_in_another_way_is_kept_as_it_is(
+    schema: dict[str, object], era: Era
+) -> None:
+    listed = await list_of(tool("send", OBJECT | schema), era=era)
+
+    assert listed == ToolList(tools=[ToolDefinition(name="send", parameters=OBJECT | schema)])
 
 
 async def test_a_schema_that_is_nested_too_deep_costs_that_tool_only() -> None:

@@ -43,6 +43,21 @@ async def test_the_tools_of_the_largest_connection_are_found_by_words(connected:
     assert "It searches: hub (500 tools)." in finder.description
 
 
+async def test_many_small_tools_are_found_by_words_too(
+    connected: Stage, servers: FakeServers
+) -> None:
+    tools = [tool(f"small_{number}") for number in range(finding.MAX_OFFERED_TOOLS)]
+    servers.add(connected, "small", tools=tools)
+    await connected.task(connections=("small",))
+    await connected.work()
+    assert {one.name for one in tools} <= listed(connected)
+
+    await connected.task(connections=("small", "mail"))
+    await connected.work()
+    assert {"search", "send", FIND_TOOL, USE_TOOL} <= listed(connected)
+    assert "small_0" not in listed(connected)
+
+
 async def test_a_tool_that_was_found_passes_the_gate_under_its_own_name(
     connected: Stage, servers: FakeServers
 ) -> None:

@@ -3,13 +3,8 @@
 import asyncio
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
 from typing import TypeVar
@@ -185,16 +180,24 @@ async def _pass_on(
 
 @contextmanager
 def in_thread(opened: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """Run a proxy or a bus beside whatever else there is."""
+    """Run a proxy, a bus or a server beside whatever else there is."""
+    entered, closing = Future[T](), asyncio.Event()
+
+    async def hold() -> None:
+        # In one task: some can be closed only where they were opened.
+        async with opened as held:
+            entered.set_result(held)
+            await closing.wait()
+
     with (
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
         ThreadPoolExecutor(1) as thread,
     ):
-        loop, held = runner.get_loop(), AsyncExitStack()
-        thread.submit(loop.run_forever)
-        opening = asyncio.run_coroutine_threadsafe(held.enter_async_context(opened), loop)
+        loop = runner.get_loop()
+        ended = thread.submit(runner.run, hold())
+        ended.add_done_callback(lambda _: entered.cancel())
         try:
-            yield opening.result()
+            yield entered.result()
         finally:
-            asyncio.run_coroutine_threadsafe(held.aclose(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            loop.call_soon_threadsafe(closing.set)
+            ended.result()

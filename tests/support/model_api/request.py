@@ -32,6 +32,17 @@ class ModelRequest:
         return [str(tool.get("name", "")) for tool in self._offered]
 
     @property
+    def descriptions(self) -> Sequence[str]:
+        return [str(tool.get("description", "")) for tool in self._offered]
+
+    @property
+    def schemas(self) -> Sequence[tuple[str, Any]]:
+        """The names and the schemas of the tools that have one."""
+        keys = ("input_schema", "parameters")
+        found = [(tool, key) for tool in self._offered for key in keys if key in tool]
+        return [(str(tool.get("name", "")), tool[key]) for tool, key in found]
+
+    @property
     def _offered(self) -> Sequence[Mapping[str, Any]]:
         offered = self.body.get("tools") if isinstance(self.body, dict) else ()
         return [tool.get("function", tool) for tool in offered or ()]
@@ -56,13 +67,21 @@ class ModelRequest:
 
     def tool_of(self, server: str, tool: str) -> str:
         """Find a tool by the plain names of its server and itself."""
-        names = (f"mcp__{server}__{tool}", f"{server}_{tool}", tool)
+        names = (f"mcp__{server}__{tool}", f"{server}__{tool}", tool)
         return next(name for name in names if name in self.tools)
 
     def name_of(self, description: str) -> str:
         """Find a tool by its description."""
-        (name,) = [tool["name"] for tool in self._offered if tool.get("description") == description]
-        return str(name)
+        return str(self._described(description)["name"])
+
+    def schema_of(self, description: str) -> Any:
+        """Find the schema of a tool by its description."""
+        tool = self._described(description)
+        return tool.get("input_schema", tool.get("parameters"))
+
+    def _described(self, description: str) -> Mapping[str, Any]:
+        (tool,) = [tool for tool in self._offered if tool.get("description") == description]
+        return tool
 
     def holds(self, text: str) -> bool:
         """Return whether a text appears anywhere in the request."""

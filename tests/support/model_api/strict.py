@@ -1,24 +1,31 @@
-"""Requests that the real APIs refuse: calls without results, results without calls, bad names."""
+"""Requests that the real APIs refuse: calls without results, results without calls, tools with bad
+names or schemas.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from support.model_api.request import ModelRequest, read_json
+from support.model_api.strict_schemas import Api, about_schema
 
-_MAX_NAME_CHARS = {"messages": 128, "completions": 64}
+_MAX_NAME_CHARS: Mapping[Api, int] = {"messages": 128, "completions": 64}
+_MAX_DESCRIPTION_CHARS = 1_024
+_MAX_TOOLS = 128
 
 
 def complaint(request: ModelRequest) -> str | None:
     """Return what is wrong with a request, or None."""
     if not isinstance(request.body, dict) or not request.body.get("messages"):
         return "messages: missing."
-    kind = request.path.rpartition("/")[2]
+    api: Api = "messages" if request.path.endswith("/messages") else "completions"
     messages = request.body["messages"]
     about = chain(
-        _about_tools(request, _MAX_NAME_CHARS[kind]),
+        _about_tools(request, _MAX_NAME_CHARS[api]),
+        _about_schemas(request, api),
+        _about_sizes(request) if api == "completions" else (),
         _about_calls(list(_turns(messages))),
         _about_arguments(messages),
     )
@@ -31,6 +38,20 @@ def _about_tools(request: ModelRequest, max_chars: int) -> Iterator[str]:
             yield f"tools: {name!r} is defined more than once."
         if not re.fullmatch(f"[a-zA-Z0-9_-]{{1,{max_chars}}}", name):
             yield f"tools: {name!r} is not a valid name."
+
+
+def _about_schemas(request: ModelRequest, api: Api) -> Iterator[str]:
+    for number, (name, schema) in enumerate(request.schemas):
+        if wrong := about_schema(schema, api):
+            yield f"tools.{number} ({name}): {wrong}"
+
+
+def _about_sizes(request: ModelRequest) -> Iterator[str]:
+    if len(request.tools) > _MAX_TOOLS:
+        yield f"tools: array too long, with {len(request.tools)}."
+    for number, text in enumerate(request.descriptions):
+        if len(text) > _MAX_DESCRIPTION_CHARS:
+            yield f"tools.{number}.function.description: string too long."
 
 
 def _turns(messages: Iterable[dict[str, Any]]) -> Iterator[tuple[set[str], set[str]]]:

@@ -297,6 +297,61 @@ async def test_tools_without_proper_names_are_refused(
     assert len(api.complaints) == 3
 
 
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "anthropic", "openai"),
+    [
+        ({}, 200, 200),
+        (
+            {"properties": {"a.b-c_1": TEXT, "b": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}},
+            200,
+            200,
+        ),
+        ({"properties": {"a": {"properties": {"$filter": TEXT}, "anyOf": [{}]}}}, 200, 200),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, 200, 200),
+        ({"type": "string"}, 400, 400),
+        ({"properties": ["a"]}, 400, 400),
+        ({"properties": {"a": {"type": "any"}}}, 400, 400),
+        ({"properties": {"a": {"minimum": 0, "exclusiveMinimum": True}}}, 400, 400),
+        ({"allOf": [{}]}, 400, 400),
+        ({"enum": [{}]}, 200, 400),
+        ({"not": {}}, 200, 400),
+        ({"properties": {"$filter": TEXT}}, 400, 200),
+        ({"properties": {"a" * 65: TEXT}}, 400, 200),
+        ({"properties": {"a": {"$ref": "#/$defs/lost"}}}, 400, 200),
+        ({"properties": {"a": {"anyOf": [{"type": ["array", "null"]}]}}}, 200, 400),
+        ({"properties": {"a": {"pattern": r"\p{L}"}}}, 200, 400),
+        ({"properties": {"a": {"pattern": "(?!a)"}}}, 200, 400),
+    ],
+    ids=str,
+)
+async def test_tools_are_refused_for_their_schemas_as_the_real_apis_do(
+    client: httpx2.AsyncClient, schema: dict[str, Any], anthropic: int, openai: int
+) -> None:
+    schema = {"type": "object", "properties": {}} | schema
+    tools = [{"name": "a", "input_schema": schema}]
+    functions = [{"type": "function", "function": {"name": "a", "parameters": schema}}]
+
+    assert (await client.post(ANTHROPIC, json=ask(tools=tools))).status_code == anthropic
+    assert (await client.post(OPENAI, json=ask(tools=functions))).status_code == openai
+
+
+async def test_more_and_longer_tools_than_openai_takes_are_refused(
+    client: httpx2.AsyncClient,
+) -> None:
+    async def status(path: str, *described: str) -> int:
+        tools = [{"name": f"a{n}", "description": text} for n, text in enumerate(described)]
+        functions = [{"type": "function", "function": tool} for tool in tools]
+        given = functions if path == OPENAI else tools
+        return (await client.post(path, json=ask(tools=given))).status_code
+
+    assert await status(OPENAI, *128 * ["a" * 1_024]) == 200
+    assert await status(OPENAI, *129 * ["a"]) == await status(OPENAI, "a" * 1_025) == 400
+    assert await status(ANTHROPIC, *129 * ["a" * 1_025]) == 200
+
+
 OPENAI_CALL = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "send"}}]}
 OPENAI_RESULT = {"role": "tool", "tool_call_id": "a", "content": "Done."}
 ANTHROPIC_CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}

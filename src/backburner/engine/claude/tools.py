@@ -16,40 +16,40 @@ from mcp.server import Server, ServerRequestContext
 
 from backburner.core.validation import canonical_json
 from backburner.engine.fence import fence
+from backburner.engine.shown_tools import ShownTool, show_tool, shown_name
 from backburner.ports import Gate, Offer, ToolResult
 
-MAX_NAME_CHARS = 64
 #: The program would replace results of more than 50,000 characters by their start. More than any
 #: result has: the gate cuts them.
 MAX_RESULT_CHARS = 400_000
-#: The program silently drops a tool whose schema has one of these at the top level.
-UNSUPPORTED_KEYWORDS = ("oneOf", "anyOf", "allOf")
 
 
 @dataclass(slots=True)
 class TurnTools:
     """The tools of the turn in progress, and the gate to call them through."""
 
-    offers: Mapping[str, Mapping[str, Offer]]
+    #: By server, and by the names that the program knows.
+    tools: Mapping[str, Mapping[str, ShownTool]]
     gate: Gate | None = None
     #: The result of a call asked for the end of the turn.
     stopped: bool = False
     has_called: bool = False
 
     def begin(self, offers: Sequence[Offer], gate: Gate) -> None:
-        self.offers, self.gate = expose(offers), gate
+        self.tools, self.gate = expose(offers), gate
         self.stopped = self.has_called = False
 
     async def call(self, server: str, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Call a tool by the names that the program knows."""
-        offer = self.offers[server].get(name)
-        if offer is None:
+        tool = self.tools[server].get(name)
+        if tool is None:
             return ToolResult(f"Unknown tool: {name}.", failed=True)
-        if _is_list(arguments, offer.parameters):
+        if _is_list(arguments, tool.parameters):
             return ToolResult(
                 f"The arguments of {name} have to be an object, not a list.", failed=True
             )
-        return fence(offer, await self.make(offer, arguments))
+        result = await self.make(tool.offer, tool.schema.restore(arguments))
+        return fence(tool.offer, result)
 
     async def make(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         if self.gate is None:
@@ -60,20 +60,21 @@ class TurnTools:
         return result
 
 
-def expose(offers: Sequence[Offer]) -> dict[str, dict[str, Offer]]:
-    """Give every tool a valid unique name, by server."""
-    exposed: dict[str, dict[str, Offer]] = {}
+def expose(offers: Sequence[Offer]) -> dict[str, dict[str, ShownTool]]:
+    """Give every tool a name that the program accepts, by server."""
+    exposed: dict[str, dict[str, ShownTool]] = {}
     for offer in offers:
-        server = _plain(offer.tool.server)
-        named = exposed.setdefault(server, {})
-        named[_name(offer.tool.name, server, named)] = offer
+        server = re.sub(r"[^A-Za-z0-9_-]", "_", offer.tool.server)
+        prefix = f"mcp__{server}__"
+        name = shown_name(offer.tool.name, prefix=prefix).removeprefix(prefix)
+        exposed.setdefault(server, {})[name] = show_tool(offer)
     return exposed
 
 
 def serve(turn_tools: TurnTools) -> dict[str, McpSdkServerConfig]:
     return {
         server: McpSdkServerConfig(type="sdk", name=server, instance=_server(server, turn_tools))
-        for server in turn_tools.offers
+        for server in turn_tools.tools
     }
 
 
@@ -94,12 +95,12 @@ def _server(name: str, turn_tools: TurnTools) -> Server:
         return types.ListToolsResult(
             tools=[
                 types.Tool(
-                    name=plain,
-                    description=offer.description,
-                    input_schema=_schema(offer.parameters),
+                    name=shown,
+                    description=tool.offer.description,
+                    input_schema=dict(tool.parameters),
                     _meta={"anthropic/maxResultSizeChars": MAX_RESULT_CHARS},
                 )
-                for plain, offer in turn_tools.offers[name].items()
+                for shown, tool in turn_tools.tools[name].items()
             ]
         )
 
@@ -134,19 +135,3 @@ def _is_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> boo
     return (
         bool(numbers) and list(arguments) == numbers and "0" not in parameters.get("properties", {})
     )
-
-
-def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in parameters.items() if key not in UNSUPPORTED_KEYWORDS}
-    return {**kept, "type": "object"}
-
-
-def _name(name: str, server: str, taken: Mapping[str, Offer]) -> str:
-    plain, room = _plain(name), MAX_NAME_CHARS - len(f"mcp__{server}__")
-    if len(plain) <= room and plain not in taken:
-        return plain
-    return f"{plain[: room - 7]}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)

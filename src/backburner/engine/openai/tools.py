@@ -5,65 +5,56 @@ the first token on, so that no tool could be called any more.
 """
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from pydantic_ai.messages import InstructionPart, ModelResponse, ModelResponsePart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
+from backburner.core.tool_policy import OWN_SERVER, Tool
 from backburner.engine.persona import SYSTEM_PROMPT
+from backburner.engine.shown_tools import ShownTool, show_tool, shown_name
 from backburner.ports import Offer
 
-MAX_NAME_CHARS = 64
+#: The API refuses longer ones; the schema may say more.
+MAX_DESCRIPTION_CHARS = 1_024
+GOES_ON = " [It goes on in the description of its arguments.]"
 OUTCOME_TOOL = "final_result"
 ABOUT_OUTCOME = "End the work with its outcome. Call this last, alone and once."
-_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def name_tools(offers: Iterable[Offer], *, reserved: str) -> Mapping[str, Offer]:
-    """Map unique names that the API accepts to tools; `reserved` is never used."""
-    named, all_offers = dict[str, Offer](), list(offers)
-    counts = Counter(offer.tool.name for offer in all_offers)
-    for offer in all_offers:
-        tool = offer.tool
-        name = tool.name if counts[tool.name] == 1 else f"{tool.server}_{tool.name}"
-        valid = _INVALID.sub("_", name)[:MAX_NAME_CHARS] or "tool"
-        named[_unique(valid, {reserved, *named})] = offer
-    return named
+def name_tools(offers: Iterable[Offer]) -> Mapping[str, ShownTool]:
+    """Give every tool a name that the API accepts."""
+    return {_name(offer.tool): show_tool(offer) for offer in offers}
 
 
-def _unique(name: str, used: set[str]) -> str:
-    if name not in used:
-        return name
-    numbered = (f"{name[: MAX_NAME_CHARS - 4]}_{number}" for number in count(2))
-    return next(other for other in numbered if other not in used)
+def _name(tool: Tool) -> str:
+    """Names of connections have no underscore; so this is no name of our own tools."""
+    return shown_name(tool.name, prefix="" if tool.server == OWN_SERVER else f"{tool.server}__")
 
 
 def parameters_for(
-    offers: Mapping[str, Offer], schema: Mapping[str, Any] | None
+    shown: Mapping[str, ShownTool], schema: Mapping[str, Any] | None
 ) -> ModelRequestParameters:
     """Define the tools of a request, and the outcome tool where there is a schema."""
-    tools = [
-        ToolDefinition(
-            name=name,
-            parameters_json_schema={"properties": {}, **offer.parameters},
-            description=offer.description,
-        )
-        for name, offer in offers.items()
-    ]
     return ModelRequestParameters(
-        function_tools=tools,
+        function_tools=[_define(name, tool) for name, tool in shown.items()],
         output_tools=[] if schema is None else [_outcome_tool(schema)],
         output_mode="text" if schema is None else "tool",
         # Not every server can force a call, and some models think aloud first.
         allow_text_output=True,
         instruction_parts=[InstructionPart(content=SYSTEM_PROMPT)],
     )
+
+
+def _define(name: str, tool: ShownTool) -> ToolDefinition:
+    text, schema = tool.offer.description, dict(tool.parameters)
+    if len(text) > MAX_DESCRIPTION_CHARS:
+        schema["description"] = text
+        text = text[: MAX_DESCRIPTION_CHARS - len(GOES_ON)] + GOES_ON
+    return ToolDefinition(name=name, parameters_json_schema=schema, description=text)
 
 
 def _outcome_tool(schema: Mapping[str, Any]) -> ToolDefinition:

@@ -46,8 +46,8 @@ class OpenAITurn:
         self._gate = gate
         self._model = model
         self._session_id = request.session_id or new_session_id()
-        self._offers = name_tools(request.tools, reserved=OUTCOME_TOOL)
-        self.parameters = parameters_for(self._offers, request.schema)
+        self._tools = name_tools(request.tools)
+        self.parameters = parameters_for(self._tools, request.schema)
         self._sees_images = sees_images
         prompt = history.prompt(request.prompt)
         self.messages: list[ModelMessage] = [*history.load(request.memory), prompt]
@@ -122,15 +122,16 @@ class OpenAITurn:
 
     async def _call(self, call: ParsedCall) -> ToolResult:
         name = call.part.tool_name
-        offer = self._offers.get(name)
+        tool = self._tools.get(name)
         if name == OUTCOME_TOOL and self._request.schema is not None:
             return ToolResult(TOO_EARLY, failed=True)
-        if offer is None:
+        if tool is None:
             return ToolResult(f"Unknown tool: {name!r}.", failed=True)
         if call.arguments is None:
             problem = f"{name} was not called: the arguments are not a JSON object."
             return ToolResult(f"{problem} You wrote: {call.written[:500]}", failed=True)
-        return fence(offer, await self._gate.call(offer, call.arguments))
+        arguments = tool.schema.restore(call.arguments)
+        return fence(tool.offer, await self._gate.call(tool.offer, arguments))
 
     def _is_outcome(self, calls: Sequence[ParsedCall]) -> bool:
         has_schema = self._request.schema is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backburner.core.connections.connection import ToolDefinition
+from backburner.core.connections.json_schema import find_fault, modernize
 from backburner.core.connections.naming import MAX_TOOL_NAME_CHARS, check_tool_name
 from backburner.core.errors import BadRequest
 from backburner.core.validation import (
@@ -66,7 +67,8 @@ class ToolCollection:
                 continue
             self.size += size
             self.tools.append(definition)
-            accepted.append({"name": definition.name, "inputSchema": tool["inputSchema"]})
+            schema = modernize(definition.parameters)
+            accepted.append({"name": definition.name, "inputSchema": schema})
         return accepted
 
     def leave_out(self, name: str, why: str) -> None:
@@ -117,7 +119,7 @@ def read_tool(tool: object) -> ToolDefinition:
     return ToolDefinition(
         name=check_tool_name(tool.get("name")),
         description=clean_description(tool.get("description")),
-        parameters=_clean_schema(schema),
+        parameters=_check_valid(_clean_schema(schema)),
         says_read_only=isinstance(annotations, dict) and annotations.get("readOnlyHint") is True,
     )
 
@@ -145,6 +147,15 @@ def _check_visible(text: str) -> str:
     if hidden_characters(text):
         raise BadRequest("The schema of its arguments contains characters that cannot be seen.")
     return text
+
+
+def _check_valid(schema: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what no model API takes, also if models are shown it in the newest draft."""
+    fault = find_fault(modernize(schema))
+    if fault is not None:
+        place = "/".join(fault)[:MAX_TOOL_NAME_CHARS]
+        raise BadRequest(f"The schema of its arguments is not valid JSON Schema at {place!r}.")
+    return schema
 
 
 def clean_description(text: object) -> str:

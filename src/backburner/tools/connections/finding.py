@@ -1,10 +1,11 @@
 """Connections with many tools: these are found by words, and called by their names.
 
-What all tools of a request say together has a limit: a model that is shown hundreds chooses badly,
-and each request would pay for them. The gate sees the tool that is meant, not these two.
+The tools of a request have a limit: a model that is shown hundreds chooses badly, and each request
+would pay for them. The gate sees the tool that is meant, not these two.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,8 @@ from backburner.tools.define import Arguments, define_tool
 
 #: Of names, descriptions and schemas of tools of connections; about 10,000 tokens.
 MAX_OFFERED_BYTES = 40_000
+#: OpenAI's API refuses requests with more than 128 tools, ours among them.
+MAX_OFFERED_TOOLS = 80
 MAX_FOUND = 8
 #: Of what is told of one tool that was found.
 MAX_DESCRIPTION_CHARS = 1_000
@@ -36,17 +39,18 @@ class UseToolArguments(Arguments):
     )
 
 
-def fit(offers: Sequence[Offer], *, limit: int = MAX_OFFERED_BYTES) -> Sequence[Offer]:
+def fit(offers: Sequence[Offer]) -> Sequence[Offer]:
     """Offer the tools that fit; those of the largest connections are found by words instead."""
-    sizes = dict[str, int]()
+    sizes, counts = Counter[str](), Counter[str]()
     for offer in offers:
-        sizes[offer.tool.server] = sizes.get(offer.tool.server, 0) + _size(offer)
-    total, hidden = sum(sizes.values()), set[str]()
+        sizes[offer.tool.server] += _size(offer)
+        counts[offer.tool.server] += 1
+    hidden = set[str]()
     for server in sorted(sizes, key=lambda name: (-sizes[name], name)):
-        if total <= limit:
+        if sizes.total() <= MAX_OFFERED_BYTES and counts.total() <= MAX_OFFERED_TOOLS:
             break
-        total -= sizes[server]
         hidden.add(server)
+        del sizes[server], counts[server]
     if not hidden:
         return offers
     shown = [offer for offer in offers if offer.tool.server not in hidden]

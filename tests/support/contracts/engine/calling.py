@@ -1,13 +1,16 @@
 """Tool calls: only through the gate, each once, with the result sent to the model."""
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from backburner.ports import Blob, Offer, ToolResult
 from backburner.runs.tool_results import MAX_RESULT_CHARS
 from support.cases.images import png
 from support.contracts.engine.harness import EngineHarness, ModelSubject
-from support.model_api import CallTool, Say
+from support.model_api import CallTool, ModelRequest, Reply, Say
 
 
 async def a_call_passes_the_gate_and_the_model_sees_its_result(subject: ModelSubject) -> None:
@@ -119,11 +122,61 @@ async def a_tool_keeps_its_name_whatever_names_the_model_api_accepts(subject: Mo
     assert result.ended
 
 
+async def a_tool_has_the_same_name_whatever_else_is_offered(subject: ModelSubject) -> None:
+    harness = EngineHarness(subject)
+    offers = [
+        _named(harness, "send_mail", server="one"),
+        _named(harness, "send_mail", server="two"),
+        _named(harness, "send.mail", server="one"),
+    ]
+    for offered in (offers[:1], offers[2:], offers):
+        harness.offers = offered
+        await harness.turn()
+
+    *alone, together = subject.api.requests
+    for offer, request in zip(offers[::2], alone, strict=True):
+        assert request.name_of(offer.description) == together.name_of(offer.description)
+
+
+async def schemas_that_no_model_api_takes_break_no_request(subject: ModelSubject) -> None:
+    arguments = {"$filter": "a", "page size": 3, "page_size": 4, "kind": "b"}
+    texts = [{"type": "string"}, {"type": "string", "pattern": r"^\p{L}(?=\.)"}]
+    properties = {name: texts[number % 2] for number, name in enumerate(arguments)}
+    odd: list[dict[str, Any]] = [
+        {"properties": properties, "required": ["$filter"]},
+        {"anyOf": [{"properties": properties}, {"properties": {"kind": {"const": "c"}}}]},
+        {"$ref": "#/definitions/all", "definitions": {"all": {"properties": properties}}},
+        {"properties": properties | {"more": {"$ref": "#/definitions/lost"}}, "enum": [{}]},
+        {"properties": properties | {"n": {"minimum": 1, "exclusiveMinimum": True}}},
+        {"properties": properties | {"n": {"type": "array"}, "m": {"items": [{}]}}, "not": {}},
+    ]
+    harness = EngineHarness(subject)
+    harness.offers = [
+        replace(_named(harness, f"odd_{number}", server="one"), parameters={"type": "object"} | one)
+        for number, one in enumerate(odd)
+    ]
+    for offer in harness.offers:
+        subject.api.then_as(partial(_call, offer, arguments))
+
+    result = await harness.turn()
+
+    assert subject.api.complaints == []
+    assert harness.gate.calls == [(offer, arguments) for offer in harness.offers]
+    assert result.ended
+
+
 async def a_turn_may_have_no_tools(subject: ModelSubject) -> None:
     harness = EngineHarness(subject, offers=())
 
     assert (await harness.turn()).ended
     assert (await harness.turn(ends_with_outcome=True)).end.outcome
+
+
+def _call(offer: Offer, arguments: Mapping[str, Any], asked: ModelRequest) -> Reply:
+    """Give arguments in the order of the schema, whatever they are called there."""
+    shown = asked.schema_of(offer.description)["properties"]
+    given = dict(zip(shown, arguments.values(), strict=False))
+    return [CallTool(asked.name_of(offer.description), given)]
 
 
 def _named(harness: EngineHarness, name: str, *, server: str) -> Offer:
