@@ -50,6 +50,7 @@ from backburner.core.prompt import (
     prepend_instructions,
     prepend_interrupted_calls,
     prepend_job_summary,
+    prepend_sign_in,
     prepend_work,
     quote_outside,
     select_items,
@@ -581,6 +582,26 @@ def test_the_agent_is_told_what_it_goes_on_without() -> None:
     assert "Continue without calendar, mail: do not call its tools." in told
     plain = background(items=[make.item(kind=ItemKind.ANSWER, content=content)])
     assert "Continue without" not in plain
+
+
+def test_what_became_of_a_sign_in_comes_first() -> None:
+    told = prepend_sign_in("mail is signed in again.", "Go on.")
+
+    assert told == "# The sign-in you waited for\nmail is signed in again.\n\nGo on."
+    assert prepend_sign_in("", "Go on.") == "Go on."
+
+
+def test_the_agent_makes_a_call_again_after_a_failure() -> None:
+    content = {
+        "prompt": "It failed.",
+        "purpose": "failure",
+        "answer": "try again",
+        "binds_to": {"connections": ["mail"]},
+    }
+
+    told = background(items=[make.item(kind=ItemKind.ANSWER, content=content)])
+
+    assert "mail may be used again. Make the call again now if the work needs it." in told
 
 
 def test_the_agent_makes_a_call_again_that_waited_for_its_user() -> None:

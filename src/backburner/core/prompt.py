@@ -56,6 +56,8 @@ Answer the user. If they ask for something that takes time or has to be repeated
 
 #: The title of the job summary for a run that waited with background_block.
 AWAITED_JOBS_TITLE = "The jobs you waited for"
+#: The title of what became of the sign-in that a run waited for.
+SIGN_IN_TITLE = "The sign-in you waited for"
 #: The title of the facts about the work of a conversation and of its children.
 WORK_TITLE = "Work here as it is now; answer questions about it from these facts"
 #: The title of the instructions of a named agent.
@@ -172,6 +174,11 @@ def prepend_instructions(instructions: str, text: str) -> str:
 
 def prepend_job_summary(job_summary: str, text: str) -> str:
     return f"{_section(AWAITED_JOBS_TITLE, job_summary)}\n\n{text}" if job_summary else text
+
+
+def prepend_sign_in(note: str, text: str) -> str:
+    """Put before a prompt what became of the sign-in that the run waited for."""
+    return f"{_section(SIGN_IN_TITLE, note)}\n\n{text}" if note else text
 
 
 def prepend_work(work: str, text: str) -> str:
@@ -377,14 +384,22 @@ def _consent(content: Mapping[str, Any]) -> str:
     purpose, answer = content.get("purpose"), content.get("answer")
     if purpose == Purpose.APPROVAL and answer == NO:
         return "\nDo not make this call. Continue without it, or say that you cannot."
-    if purpose == Purpose.FAILURE and answer == SKIP:
-        names = ", ".join(content.get("binds_to", {}).get("connections", ()))
-        return f"\nContinue without {names}: do not call its tools." if names else ""
+    if purpose == Purpose.FAILURE:
+        return _after_failure(", ".join(content.get("binds_to", {}).get("connections", ())), answer)
     if purpose == Purpose.INPUT:
         return "\nMake exactly this call again now, with the same arguments: it goes on."
     if purpose == Purpose.APPROVAL or (purpose == Purpose.IN_DOUBT and answer == REPEAT):
         return "\nIt has not been made yet. Make exactly this call again now, then continue."
     return ""
+
+
+def _after_failure(names: str, answer: Any) -> str:
+    """Say what an answer means for the connections that failed, if any did."""
+    if not names:
+        return ""
+    if answer == SKIP:
+        return f"\nContinue without {names}: do not call its tools."
+    return f"\n{names} may be used again. Make the call again now if the work needs it."
 
 
 def _cause(item: Item) -> str:

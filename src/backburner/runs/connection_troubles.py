@@ -45,8 +45,8 @@ class ConnectionTroubles:
         if isinstance(error, SignedOut) and tool.connection is not None:
             self.signed_out[tool.server] = tool.connection
             text = (
-                f"{error.message} The owner was asked, and this work continues afterwards."
-                " End here."
+                f"{tool.server} cannot be called before its owner has signed in again. They are"
+                " asked, and this work continues afterwards. End here."
             )
             return ToolResult(text, failed=True, stop=True), StopReason.SIGNED_OUT
         if isinstance(error, CallInDoubt) and not tool.repeatable:

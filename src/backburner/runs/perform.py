@@ -536,7 +536,7 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             now=prepared.now,
             zone=prepared.zone,
         )
-        return _prepend(attempt, prepared, text)
+        return _prepend(attempt, prepared, prompt.prepend_sign_in(prepared.sign_in, text))
     # The agent starts over, and does not remember what it did in this run itself.
     attempt.gate.past_calls = prepared.past_calls
     attempt.shown = items = [*prepared.repeated, *prepared.items]

@@ -9,7 +9,9 @@ from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
 from backburner.core import prompt, routing
 from backburner.core.allowance import Allowance
+from backburner.core.connections import sign_in
 from backburner.core.conversation import Conversation, Kind, Message, Session, Use
+from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory, topic_words
 from backburner.core.question import Purpose
@@ -77,6 +79,8 @@ class PreparedRun:
     must_wait: bool
     #: The summary of an earlier session.
     summary: Summary | None = None
+    #: What became of the sign-in that it waited for, for its agent.
+    sign_in: str = ""
     #: A prompt for a new session would contain outside text.
     marks_new_session: bool = False
 
@@ -160,8 +164,19 @@ def _prepare(
         over=verdict.over,
         must_wait=verdict.is_reserved and turn.kind is RunKind.BACKGROUND,
         summary=summary,
+        sign_in=_describe_sign_in(tx, claim),
     )
     return _mark_session(tx, deps, turn, prepared) if deps.can_be_injected(profile) else prepared
+
+
+def _describe_sign_in(tx: Tx, claim: Claim) -> str:
+    connection_id = claim.run.connection
+    if connection_id is None:
+        return ""
+    try:
+        return sign_in.describe_return(tx.connections.load(claim.turn.user_id, connection_id))
+    except NotFound:
+        return sign_in.describe_return(None)
 
 
 def _mark_session(tx: Tx, deps: Deps, turn: Turn, prepared: PreparedRun) -> PreparedRun:

@@ -135,6 +135,17 @@ def test_the_first_sign_in_is_asked_for_in_other_words() -> None:
     assert "Reconnect Mail: you have not signed in to mcp.mail.example yet." in question.prompt
 
 
+def test_the_agent_is_told_what_became_of_the_sign_in() -> None:
+    out = replace(MAIL, state=ConnectionState.SIGNED_OUT)
+    told = [sign_in.describe_return(one) for one in (MAIL, out, None)]
+
+    assert [text.split(". ")[0] for text in told] == [
+        "mail is signed in again",
+        "mail still needs a sign-in",
+        "The connection that this waited for was removed",
+    ]
+
+
 def test_a_question_without_a_point_is_withdrawn_and_the_work_goes_on() -> None:
     waiting, question = asked(working(), RunKind.BACKGROUND)
 

@@ -110,6 +110,8 @@ async def test_after_try_again_nothing_is_done_twice(
 
     assert [name for name, _ in servers["mail"].calls].count("send") == 1
     assert connected.history(task)[0].status is RunStatus.SUCCESS
+    prompt = connected.engine.requests[-1].prompt
+    assert "mail may be used again. Make the call again now if the work needs it." in prompt
     assert connected.load(task).questions == ()
 
 

@@ -89,7 +89,9 @@ async def test_a_run_that_is_signed_out_waits_and_goes_on_once_it_is_reconnected
     assert (same.id, same.status) == (run.id, RunStatus.SUCCESS)
     assert servers["mail"].calls[-1] == ("search", {"words": "tea"})
     # It remembers what it did before, and does it once.
-    assert "You were interrupted" in connected.engine.requests[-1].prompt
+    prompt = connected.engine.requests[-1].prompt
+    assert "You were interrupted" in prompt
+    assert "mail is signed in again. Make the call again now if the work needs it." in prompt
     assert [name for name, _ in servers["mail"].calls].count("mark") == 1
 
 
@@ -238,6 +240,23 @@ async def test_after_a_stop_the_next_that_waits_is_asked(connected: Stage) -> No
     assert connected.load(tasks[1]).questions == ()
 
 
+async def test_the_agent_is_told_that_its_owner_has_to_sign_in(
+    connected: Stage, servers: FakeServers
+) -> None:
+    def refuse_in_words(_name: str, _arguments: Mapping[str, Any]) -> ToolResult:
+        raise SignedOut("Mail needs you to sign in again (invalid_grant).")
+
+    servers["mail"].handler = refuse_in_words
+    connected.engine.then(SEARCH)
+    await connected.task(connections=("mail",))
+    await connected.work()
+
+    assert connected.engine.results[-1].text == (
+        "mail cannot be called before its owner has signed in again. They are asked, and this work"
+        " continues afterwards. End here."
+    )
+
+
 async def test_a_message_meanwhile_is_answered(connected: Stage) -> None:
     chat = await connected.chat()
     connected.engine.then(SEARCH)
@@ -250,6 +269,7 @@ async def test_a_message_meanwhile_is_answered(connected: Stage) -> None:
     await connected.work()
 
     assert connected.said(chat)[-1] == "Fine, without."
+    assert "mail still needs a sign-in." in connected.engine.requests[-1].prompt
 
 
 async def test_a_connection_that_is_removed_lets_go_of_what_waits(
@@ -268,6 +288,9 @@ async def test_a_connection_that_is_removed_lets_go_of_what_waits(
     await connected.work()
 
     assert connected.said(chat)[-1] == "I cannot look."
+    assert (
+        "The connection that this waited for was removed." in connected.engine.requests[-1].prompt
+    )
     assert [offer.tool.server for offer in connected.engine.requests[-1].tools].count("mail") == 0
     # What names it does not go on without it by itself.
     assert connected.load(task).pause_reason is PauseReason.USER

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from backburner.actions.accounts import consent
 from backburner.actions.connections import sessions
 from backburner.actions.deps import Deps
+from backburner.actions.waits import reconnection
 from backburner.core.accounts import Act, Caller
 from backburner.core.connections import listing
 from backburner.core.connections.catalogue import CATALOGUE
@@ -16,6 +17,7 @@ from backburner.core.connections.catalogue_entry import find_by_url
 from backburner.core.connections.connection import (
     UNKNOWN_NATURE,
     Connection,
+    ConnectionState,
     ConnectionTool,
     Ticks,
     ToolDefinition,
@@ -67,7 +69,13 @@ async def refresh(deps: Deps, caller: Caller, connection_id: ConnectionId) -> Ch
     await sessions.note_use(deps, connection)
 
     def work(tx: Tx) -> None:
+        if connection.state is ConnectionState.SIGNED_OUT:
+            # The server had refused the sign-in, perhaps by mistake, and accepts it now.
+            reconnection.reconnected(tx, caller.user, connection_id)
         locked = tx.connections.lock(caller.user, connection_id)
+        if locked.state is ConnectionState.SIGNED_OUT:
+            locked = replace(locked, state=ConnectionState.READY)
+            tx.connections.save(locked)
         # A program with a token looks at nothing: its user is told by the next run.
         store_listing(tx, locked, found.tools, tells_owner=caller.is_direct)
 

@@ -65,6 +65,15 @@ def is_about(question: Question, connection: Connection) -> bool:
     return is_reconnection and question.binds_to.get(CONNECTION) == connection.id
 
 
+def describe_return(connection: Connection | None) -> str:
+    """Tell an agent what became of the sign-in that its run waited for; None: of what is gone."""
+    if connection is None:
+        return "The connection that this waited for was removed. Go on without it."
+    if connection.state is not ConnectionState.READY:
+        return f"{connection.name} still needs a sign-in. Do without it for now."
+    return f"{connection.name} is signed in again. Make the call again now if the work needs it."
+
+
 def describe_wait(connection: Connection, *, asked_here: bool = False) -> str:
     """Say that work waits for a sign-in that its user was asked for before."""
     where = "" if asked_here else ", which you were asked for in another conversation"

@@ -6,15 +6,24 @@ from dataclasses import replace
 import pytest
 from support.doubles.listed_servers import OTHER_SEND, SEARCH, SEND, URL, ListedServers
 from support.people.callers import local_caller, token_caller
-from support.stage.make import USER
+from support.stage.make import RUN, USER
 from support.stage.stage import Stage
 
 from backburner.actions.connections import definitions, manage
 from backburner.actions.connections.manage import NewConnection
+from backburner.core import transitions
 from backburner.core.accounts import Scope
-from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
+from backburner.core.connections.connection import (
+    Connection,
+    ConnectionState,
+    ConnectionTool,
+    ToolDefinition,
+)
+from backburner.core.connections.sign_in import reconnect_question
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, ConnectionFailed, NotFound
+from backburner.core.run import RunKind
+from backburner.ports import Tx
 
 ME = local_caller()
 #: A server may choose names that read like orders.
@@ -56,6 +65,31 @@ async def test_a_changed_tool_is_withheld_until_its_owner_has_seen_the_differenc
     assert before == ["search"]
     assert (changed.definition, changed.accepted_definition) == (OTHER_SEND, SEND)
     assert await offered(stage, mail) == ["search", "send"]
+
+
+async def test_a_server_that_accepts_the_sign_in_again_lets_work_go_on(
+    stage: Stage, servers: ListedServers, mail: Connection
+) -> None:
+    """It may have refused it by mistake; there is nothing that its owner could do better."""
+    servers.wants = {"X-Key": "1"}
+    refused = await definitions.refresh(stage.deps, ME, mail.id)
+    task = await stage.task(connections=("mail",))
+    stage.database.run(lambda tx: wait_for(tx, mail, task))
+    before = (await manage.show(stage.deps, USER, mail.id)).connection.state
+
+    servers.wants = {}
+    await definitions.refresh(stage.deps, ME, mail.id)
+
+    after = (await manage.show(stage.deps, USER, mail.id)).connection.state
+    assert (before, after) == (ConnectionState.SIGNED_OUT, ConnectionState.READY)
+    assert refused.error
+    assert stage.load(task).questions == ()
+
+
+def wait_for(tx: Tx, mail: Connection, task: Conversation) -> None:
+    found = tx.connections.load(USER, mail.id)
+    question = reconnect_question(found, run_id=RUN, kind=RunKind.BACKGROUND, now=tx.now)
+    tx.conversations.save(transitions.ask_owner(task, question))
 
 
 async def test_what_changed_again_since_it_was_shown_is_not_accepted(

@@ -119,7 +119,7 @@ def connect(
 def disconnect(server: Server, *, name: str, is_sure: bool) -> None:
     """Remove a connection, with its sign-in and the grants for its tools."""
     connection = find_connection(server, name)
-    question = f"Remove {connection['name']}? Work that uses it loses it."
+    question = f"Remove {connection['name']}? Tasks and jobs that name it are paused."
     confirm(question, is_sure=is_sure)
     host = server.delete(f"{PATH}/{connection['id']}")["not_ended_at"]
     left = f" {host} did not end the sign-in: end it there." if host else ""
