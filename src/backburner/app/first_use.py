@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from backburner.actions.deps import Deps
 from backburner.core.connections.connection import CALL_TIMEOUT
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.oauth_client import ConfiguredClient, OAuthClient
 from backburner.core.errors import ConnectionFailed
 from backburner.gateway.addresses import IpNetwork

@@ -13,7 +13,7 @@ from backburner.core.connections.connection import (
     ConnectionTool,
     ToolDefinition,
 )
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.program import StdioProgram
 from backburner.core.ids import ConnectionId, ConversationId, UserId
 from backburner.ports.engine import ToolResult

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
 from backburner.core.connections.access import NOTHING_LACKING, Lacking
-from backburner.core.connections.input_request import InputNeeded
+from backburner.core.connections.inputs.input_request import InputNeeded
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId
 from backburner.core.run import Item, RunKind, Turn

@@ -10,7 +10,7 @@ from backburner.actions.waits import inputs, reconnection
 from backburner.actions.work.jobs import result_items
 from backburner.core import notice, retry, tool_journal, tool_policy, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
-from backburner.core.connections.input_question import input_question
+from backburner.core.connections.inputs.input_question import input_question
 from backburner.core.connections.sign_in import server_of
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.errors import VaultLocked

@@ -17,7 +17,7 @@ from backburner.actions.connections.sessions import describe_error
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
 from backburner.core.commands import LineStep
-from backburner.core.connections.input_request import InputNeeded
+from backburner.core.connections.inputs.input_request import InputNeeded
 from backburner.core.content.file import DEFAULT_LIMITS, FileLimits
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, ConnectionFailed, Fenced

@@ -19,7 +19,7 @@ from support.stage.until import until
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
 from backburner.core.allowance import Allowance, AllowanceScope
-from backburner.core.connections.input_request import InputField, InputNeeded, InputRequest
+from backburner.core.connections.inputs.input_request import InputField, InputNeeded, InputRequest
 from backburner.core.conversation import Conversation
 from backburner.core.errors import CallInDoubt, SignedOut
 from backburner.core.tool_policy import ALWAYS_HERE

@@ -10,8 +10,8 @@ from support.programs.terminals import terminal
 from support.stage import make
 
 from backburner.core import transitions
-from backburner.core.connections import input_question
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs import input_question
+from backburner.core.connections.inputs.input_request import (
     InputField,
     InputKind,
     InputNeeded,

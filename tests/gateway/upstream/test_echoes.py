@@ -19,7 +19,7 @@ from support.mcp_peers.scripted import (
 )
 from support.mcp_peers.sessions import Tokens, session
 
-from backburner.core.connections.input_request import InputNeeded
+from backburner.core.connections.inputs.input_request import InputNeeded
 from backburner.core.errors import ConnectionFailed
 from backburner.ports import ToolResult
 

@@ -7,7 +7,7 @@ from support.mcp_peers.scripted import ERAS, Asked, Era, Reply, Script, error, r
 from support.mcp_peers.sdk import STATE, serving
 from support.mcp_peers.sessions import session
 
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputAnswer,
     InputAnswers,

@@ -15,8 +15,8 @@ from support.stage.stage import Stage
 from backburner.actions import conversations
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
-from backburner.core.connections.input_question import ANSWERED
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_question import ANSWERED
+from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputAnswer,
     InputField,

@@ -17,7 +17,7 @@ from support.stage.until import until
 
 from backburner.actions.connections import manage
 from backburner.actions.work import preview
-from backburner.core.connections.input_request import InputField, InputNeeded, InputRequest
+from backburner.core.connections.inputs.input_request import InputField, InputNeeded, InputRequest
 from backburner.core.conversation import Conversation
 from backburner.core.errors import CallInDoubt
 from backburner.core.ids import ConnectionId

@@ -21,7 +21,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import Allowance, AllowanceScope
-from backburner.core.connections.input_request import InputField, InputNeeded, InputRequest
+from backburner.core.connections.inputs.input_request import InputField, InputNeeded, InputRequest
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import ConversationId, QuestionId

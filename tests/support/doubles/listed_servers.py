@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from backburner.core.connections.connection import CALL_TIMEOUT, ToolDefinition
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.errors import ConnectionFailed
 from backburner.ports import Authorization, ToolList, ToolResult, ToolServer
 

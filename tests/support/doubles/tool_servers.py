@@ -16,7 +16,7 @@ from backburner.core.connections.connection import (
     ToolNature,
     definition_digest,
 )
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.ids import ConnectionId, UserId, new_connection_id
 from backburner.ports import ToolList, ToolResult
 from support.stage.make import NOON, USER

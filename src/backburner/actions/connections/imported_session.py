@@ -8,7 +8,7 @@ from typing import Any
 from backburner.actions.connections import reach, sealed
 from backburner.actions.deps import Deps
 from backburner.core.connections.connection import CALL_TIMEOUT, Connection
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.own_program import with_path
 from backburner.core.connections.program import StdioProgram
 from backburner.core.errors import BadRequest, ConnectionFailed

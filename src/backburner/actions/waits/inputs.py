@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from backburner.actions.deps import Deps
-from backburner.core.connections import input_question
 from backburner.core.connections.connection import Connection
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs import input_question
+from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputAnswer,
     InputAnswers,

@@ -14,8 +14,8 @@ from mcp_types import (
     InputResponses,
 )
 
-from backburner.core.connections.input_checks import TOO_LONG, check_askable
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_checks import TOO_LONG, check_askable
+from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputAnswers,
     InputField,
@@ -25,7 +25,7 @@ from backburner.core.connections.input_request import (
     InputRequest,
     InputValue,
 )
-from backburner.core.connections.secret_words import asks_for_secret
+from backburner.core.connections.inputs.secret_words import asks_for_secret
 from backburner.core.errors import BadRequest
 from backburner.core.validation import hidden_characters
 from backburner.gateway.oauth.addresses import parse_address

@@ -22,7 +22,7 @@ from mcp_types import (
 from pydantic import TypeAdapter
 
 from backburner.core.connections.connection import CALL_TIMEOUT
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.errors import (
     BadRequest,
     CallInDoubt,

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
-from backburner.core.connections.input_request import InputAnswers, InputNeeded
+from backburner.core.connections.inputs.input_request import InputAnswers, InputNeeded
 from backburner.core.connections.scopes import describe_missing
 from backburner.core.errors import ConnectionFailed, SignedOut
 from backburner.core.ids import ConnectionId

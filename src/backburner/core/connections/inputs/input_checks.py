@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from backburner.core.connections.input_field import show_default
-from backburner.core.connections.input_request import InputField, InputRequest
+from backburner.core.connections.inputs.input_field import show_default
+from backburner.core.connections.inputs.input_request import InputField, InputRequest
 from backburner.core.errors import BadRequest
 from backburner.core.question import MAX_PROMPT_CHARS
 from backburner.core.validation import escape_hidden, normalize_title

@@ -5,9 +5,14 @@ from collections.abc import Sequence
 import pytest
 from support.stage.make import NOON, RUN
 
-from backburner.core.connections.input_checks import ALIKE, MAX_ASKED_CHARS, TOO_LONG, check_askable
-from backburner.core.connections.input_question import input_question
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_checks import (
+    ALIKE,
+    MAX_ASKED_CHARS,
+    TOO_LONG,
+    check_askable,
+)
+from backburner.core.connections.inputs.input_question import input_question
+from backburner.core.connections.inputs.input_request import (
     InputField,
     InputKind,
     InputNeeded,

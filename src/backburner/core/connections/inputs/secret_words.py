@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from backburner.core.connections.input_request import InputRequest
+from backburner.core.connections.inputs.input_request import InputRequest
 from backburner.core.validation import is_hidden
 
 #: Letters that look like Latin ones and do not decompose into them: Cyrillic, Greek and others.

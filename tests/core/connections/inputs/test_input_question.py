@@ -7,14 +7,14 @@ from support.cases.transition_cases import working
 from support.stage.make import NOON, RUN
 
 from backburner.core import transitions
-from backburner.core.connections import input_question
-from backburner.core.connections.input_question import (
+from backburner.core.connections.inputs import input_question
+from backburner.core.connections.inputs.input_question import (
     ANSWERED,
     DECLINED,
     read_answer,
     summarize_answer,
 )
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputField,
     InputKind,

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from backburner.core.connections.input_field import describe_field, read_value, show_default
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_field import describe_field, read_value, show_default
+from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputAnswer,
     InputAnswers,

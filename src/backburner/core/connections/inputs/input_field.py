@@ -8,7 +8,7 @@ import json
 import math
 import re
 
-from backburner.core.connections.input_request import (
+from backburner.core.connections.inputs.input_request import (
     InputField,
     InputKind,
     InputOption,

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from backburner.core.connections.input_field import (
+from backburner.core.connections.inputs.input_field import (
     MAX_DEFAULT_CHARS,
     describe_field,
     read_value,
     show_default,
 )
-from backburner.core.connections.input_request import InputField, InputKind, InputOption
+from backburner.core.connections.inputs.input_request import InputField, InputKind, InputOption
 from backburner.core.errors import BadAnswer
 
 #: What each sends is not what it says.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from backburner.core.connections.input_request import InputField, InputRequest
-from backburner.core.connections.secret_words import asks_for_secret
+from backburner.core.connections.inputs.input_request import InputField, InputRequest
+from backburner.core.connections.inputs.secret_words import asks_for_secret
 
 
 def request(

@@ -1,0 +1,1 @@
+"""What servers ask of users during calls: which requests are passed on, and the answers."""
