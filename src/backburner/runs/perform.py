@@ -142,6 +142,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         else:
             async with _connect(attempt) as attempt.connected:
                 await _supervise(attempt, prepared)
+        await gate.settle()
         ending = await finish.commit(deps, claim, stop, gate, result)
     except Fenced:
         log.warning("run.fenced")
@@ -272,6 +273,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
             await _summarize(attempt)
     except EngineFailed as error:
         result.failure = _explain_failure(attempt, error)
+    await attempt.gate.settle()
     if result.failure is None or attempt.stop.reason is not None:
         return
     if _is_in_outage(result) or result.profile in result.own_keys:

@@ -5,7 +5,15 @@ policy allows the call, and records the call. After: its result is recorded.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -61,6 +69,8 @@ async def no_folder() -> None:
 @dataclass(frozen=True, slots=True)
 class _Admitted:
     id: CallId
+    #: Nothing is lost if nobody knows whether it was made: it would be made again.
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,8 @@ class Gate:
     _listed: set[str] = field(default_factory=set)
     #: In a test run, files were changed that other programs obey, and put back.
     _puts_files_back: bool = False
+    #: Ends of calls that are recorded while the agent has their results already.
+    _ends: set["asyncio.Task[None]"] = field(default_factory=set)
     #: Calls of this run that were answered from the journal, by the earlier call.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
     _results: ToolResults = field(init=False)
@@ -235,11 +247,12 @@ class Gate:
                 self.stop.request(StopReason.INPUT_NEEDED)
             kept = await self._results.keep(admitted.id, offer.tool.name, result)
             text = kept.result.text
-            await self.store.transact(
-                lambda tx: self._end(tx, offer.tool, admitted.id, kept, error=error),
-                single=not (kept.files or error),
-            )
-            self.unfinished.discard(admitted.id)
+            end = self._record_end(offer.tool, admitted.id, kept, error=error)
+            is_plain = not (error or kept.files or result.input_needed)
+            if admitted.read_only and is_plain and offer.tool.connection is not None:
+                self._ends.add(asyncio.create_task(self._unless_fenced(end)))
+            else:
+                await end
         except Fenced:
             self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
@@ -262,6 +275,29 @@ class Gate:
             wait=None,
             asks=(),
         )
+
+    async def settle(self) -> None:
+        """Wait until the ends of all calls are recorded; nothing is decided about a run before."""
+        while self._ends:
+            ended, _ = await asyncio.wait(self._ends)
+            self._ends -= ended
+            for one in ended:
+                one.result()
+
+    async def _record_end(
+        self, tool: Tool, call_id: CallId, kept: KeptResult, *, error: str
+    ) -> None:
+        await self.store.transact(
+            lambda tx: self._end(tx, tool, call_id, kept, error=error),
+            single=not (kept.files or error),
+        )
+        self.unfinished.discard(call_id)
+
+    async def _unless_fenced(self, end: Coroutine[Any, Any, None]) -> None:
+        try:
+            await end
+        except Fenced:
+            self.stop.request(StopReason.FENCED)
 
     def _end(self, tx: Tx, tool: Tool, call_id: CallId, kept: KeptResult, *, error: str) -> None:
         """Record the result of a call, and the use of its connection with what went wrong."""
@@ -324,7 +360,7 @@ class Gate:
                     if offer.outside and self.can_be_injected and not conversation.outside_read:
                         tx.turns.mark_outside_text(self.turn)
                     tx.tool_calls.begin(self.turn, call_id, call, read_only=read_only, uses=uses)
-                    return _Admitted(call_id)
+                    return _Admitted(call_id, read_only=read_only)
                 return self._refuse(tx, conversation, call)
 
     def _refuse(self, tx: Tx, conversation: Conversation, call: ToolCall) -> ToolResult:
