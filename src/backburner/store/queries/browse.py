@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -151,12 +152,13 @@ def with_deliveries(notices_listed: Select[Any]) -> Select[Any]:
     )
 
 
-#: By whether the page follows another one, and whether it has unseen notices only.
-_notices_listed = {
-    (follows, unseen): with_deliveries(page.where(is_unseen) if unseen else page)
-    for follows, page in ((False, notices_page), (True, notices_after))
-    for unseen in (False, True)
-}
+@cache
+def _list_notices(*, follows: bool, unseen: bool) -> Select[Any]:
+    """Build the statement for a page when one is read: that takes longer than most imports."""
+    page = notices_after if follows else notices_page
+    return with_deliveries(page.where(is_unseen) if unseen else page)
+
+
 _select_conversation = select(conversations.c.id).where(
     conversations.c.user_id == _owner, conversations.c.id == _id
 )
@@ -223,7 +225,8 @@ class Browse(
         values: dict[str, Any] = {"owner": user, "limit": limit}
         if after is not None:
             values["id"] = after[0]
-        rows = self._execute(_notices_listed[after is not None, unseen], values)
+        statement = _list_notices(follows=after is not None, unseen=unseen)
+        rows = self._execute(statement, values)
         return [
             _to_notice_row(list(of_notice))
             for _, of_notice in groupby(rows, key=attrgetter("number"))
