@@ -119,12 +119,10 @@ async def test_a_file_that_is_not_there_is_refused(house: House, file: str) -> N
 
 async def test_files_of_other_conversations_are_not_read(house: House) -> None:
     task, file = await house.fetch(ToolResult("x" * (MAX_RESULT_CHARS + 1)))
-    elsewhere, job = (
-        await house.stage.chat(),
-        await house.stage.task(parent_id=task.id, connections=("mail",)),
-    )
-
+    elsewhere = await house.stage.chat()
     assert (await house.read(elsewhere, file=file)).failed
+
+    job = await house.stage.task(parent_id=task.id, connections=("mail",))
     assert not (await house.read(job, file=file)).failed
 
 
