@@ -176,7 +176,7 @@ class Connected(Protocol):
 
     @property
     def note(self) -> str:
-        """What the agent has to know about connections that it cannot use now; empty: nothing."""
+        """A note for the agent about connections that it cannot use now; empty: there is none."""
 
 
 class NoConnections:

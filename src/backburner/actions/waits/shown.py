@@ -1,4 +1,4 @@
-"""What keeps work from being done, in words for its user."""
+"""Descriptions of what work waits for, for its user."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What work uses and those who tell it what to do were not given.
+"""Instructions from tokens for work that uses more than the token was given.
 
 What a token hands out has no connection and no folder unless the token was given it by name. To
 change what other work does comes to the same.

@@ -36,7 +36,7 @@ class Lacking:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What becomes of work that lacks them, in words for its owner."""
+        """Warnings for the owner of work that lacks them."""
         return (
             *(
                 f"{one.name} is not signed in: the work waits for that. Sign in with"

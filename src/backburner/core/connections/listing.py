@@ -1,4 +1,4 @@
-"""What a list of tools that a server sent means for the tools that we know.
+"""Comparison of the tools that a server lists with those that we know.
 
 Agents get a tool with the definition that its owner has accepted, and no other. The first list
 after a connection was added is accepted as a whole.

@@ -135,7 +135,7 @@ def _description(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _readdress(reference: str, names: Mapping[str, str]) -> str:
-    """Let a reference to an argument use the name that is shown."""
+    """Change a reference to an argument to the name that is shown."""
     match reference.split("/", 3):
         case ["#", "properties", name, *rest] if unescape(name) in names:
             return "/".join(["#", "properties", names[unescape(name)], *rest])

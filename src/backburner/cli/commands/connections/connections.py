@@ -245,7 +245,7 @@ def tick(server: Server, *, name: str, tool: str, as_json: bool, **ticks: bool) 
 def untick(
     server: Server, *, name: str, tool: str, forget: bool, as_json: bool, **ticks: bool
 ) -> None:
-    """Let calls of a tool ask, and not be repeated."""
+    """Ask before calls of a tool again, and do not repeat them."""
     # Without an option, all of it.
     chosen = [what for what, is_ticked in ticks.items() if is_ticked] or list(ticks)
     said = dict.fromkeys(chosen, None if forget else False)
@@ -297,7 +297,7 @@ def disable(server: Server, *, name: str, as_json: bool) -> None:
 @json_option
 @with_server
 def enable(server: Server, *, name: str, as_json: bool) -> None:
-    """Let a disabled connection be used again."""
+    """Enable a disabled connection."""
     _change(server, name, {"disabled": False}, "Enabled", as_json=as_json)
 
 

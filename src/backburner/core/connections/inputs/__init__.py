@@ -1,1 +1,1 @@
-"""What servers ask of users during calls: which requests are passed on, and the answers."""
+"""Requests of servers to users during calls: which are passed on, and the answers."""
