@@ -17,8 +17,10 @@ from backburner.core.allowance import (
     Price,
     Usage,
     call_cost,
+    cap,
     find_exhausted,
     find_price,
+    format_limit,
     local_day,
     parse_limit,
     parse_price,
@@ -228,9 +230,12 @@ def test_an_unknown_zone_is_refused() -> None:
     ("text", "micros", "tokens"),
     [
         ("2.50 USD, 500000 tokens", 2_500_000, 500_000),
+        ("$2.50", 2_500_000, None),
+        ("$ 5, 500000 tokens", 5_000_000, 500_000),
         ("10 usd", 10_000_000, None),
         ("7 Tokens", None, 7),
         ("0.000001 USD", 1, None),
+        ("$ 2, 7 tokens", 2_000_000, 7),
         ("None", None, None),
     ],
 )
@@ -240,7 +245,19 @@ def test_a_limit_is_read_from_words(text: str, micros: int | None, tokens: int |
 
 @pytest.mark.parametrize(
     "text",
-    ["", "2", "2 EUR", "two USD", "-1 USD", "1 USD, 2 USD", "0.5 tokens", "1e99 USD", "nan USD"],
+    [
+        "",
+        "2",
+        "2 EUR",
+        "two USD",
+        "$",
+        "$2 USD",
+        "-1 USD",
+        "1 USD, 2 USD",
+        "0.5 tokens",
+        "1e99 USD",
+        "nan USD",
+    ],
 )
 def test_a_malformed_limit_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
@@ -257,3 +274,19 @@ def test_a_price_is_read_from_words() -> None:
 def test_a_malformed_price_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_price(text)
+
+
+def test_a_limit_is_lowered_to_the_most_that_is_allowed() -> None:
+    day = AllowanceScope.DAY
+    limit = Allowance(day, micros=10, tokens=None)
+
+    assert cap(limit, None) == limit
+    assert cap(limit, Allowance(day, 5, 100)) == Allowance(day, 5, 100)
+    assert cap(limit, Allowance(day, 20)) == limit
+    assert cap(Allowance(day), Allowance(day)) == Allowance(day)
+
+
+def test_a_limit_is_described_in_words() -> None:
+    assert format_limit(Allowance(AllowanceScope.DAY, 2_500_000, 5000)) == "$2.50 or 5,000 tokens"
+    assert format_limit(Allowance(AllowanceScope.DAY, tokens=5000)) == "5,000 tokens"
+    assert format_limit(Allowance(AllowanceScope.DAY)) == ""

@@ -18,6 +18,7 @@ MAKERS = {
     "k": ids.new_credential_id,
     "m": ids.new_message_id,
     "n": ids.new_notice_id,
+    "p": ids.new_push_id,
     "r": ids.new_run_id,
     "s": ids.new_session_id,
     "u": ids.new_user_id,

@@ -66,12 +66,12 @@ def test_the_user_is_notified_of_questions_and_stops_under_every_policy() -> Non
     assert of_stop("It is paused.") == Notice(NoticeKind.STOPPED, "It is paused.")
 
 
-def test_a_notice_is_composed_with_its_work_its_message_and_its_options() -> None:
+def test_a_notice_is_composed_with_its_message_and_its_options() -> None:
     plain = Notice(NoticeKind.RESULT, "All green.")
     asked = of_question(make.question(prompt="Which?", options=("a", "b")), "There are two.")
 
-    assert (plain.compose("watch-ci"), plain.compose("")) == ("watch-ci: All green.", "All green.")
-    assert asked.compose("tidy") == "tidy: There are two.\n\nWhich?\n\nOptions: a / b"
+    assert plain.compose() == "All green."
+    assert asked.compose() == "There are two.\n\nWhich?\n\nOptions: a / b"
 
 
 def test_a_notice_opens_its_question_or_else_its_conversation() -> None:

@@ -3,7 +3,15 @@
 import pytest
 from support.stage.make import NOON
 
-from backburner.core.run import ItemKind, NewItem, RunKind, SkippedSlots, SkipReason
+from backburner.core.run import (
+    MAX_KEPT_PROMPT_CHARS,
+    ItemKind,
+    NewItem,
+    RunKind,
+    SkippedSlots,
+    SkipReason,
+    shorten_prompt,
+)
 from backburner.core.schedule import Gap
 
 
@@ -42,3 +50,13 @@ def test_an_item_is_from_the_user_if_they_wait_for_a_reply(
 )
 def test_skipped_slots_say_why_in_words(gap: Gap, reason: SkipReason, words: str) -> None:
     assert SkippedSlots(gap, reason).in_words == words
+
+
+def test_of_a_long_prompt_the_beginning_and_the_end_are_kept() -> None:
+    kept = shorten_prompt("a" * 10_000 + "b" * 2_000)
+
+    assert shorten_prompt("short") == "short"
+    assert kept.startswith("aaa")
+    assert kept.endswith("b" * 2_000)
+    assert "[… 4,000 characters left out …]" in kept
+    assert len(kept) < MAX_KEPT_PROMPT_CHARS + 100

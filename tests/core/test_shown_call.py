@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from backburner.core.commands import Join, LineStep, Redirection
+from backburner.core.ids import ConnectionId
 from backburner.core.shown_call import MAX_CALL_CHARS, UNREADABLE_LINE, describe_steps, show_call
 from backburner.core.tool_policy import GrantMatch, Tool, ToolCall
 from backburner.core.validation import escape_hidden
@@ -15,6 +16,22 @@ COMMAND = Tool(server="w", name="run_command", definition="d", grant_match=Grant
 
 def test_a_call_is_shown_by_its_arguments() -> None:
     assert show_call(ToolCall(SEND, {"to": "Ann", "cc": []})) == 'send {"cc":[],"to":"Ann"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("create_issue", 'mail/create_issue {"to":"Eve"}'),
+        ("Suche/Öffnen.2", 'mail/Suche/Öffnen.2 {"to":"Eve"}'),
+        # Not the arguments, and not our words.
+        ('read {"to":"Ann"}', 'mail/"read {\\"to\\":\\"Ann\\"}" {"to":"Eve"}'),
+        ("read (needs no approval)", 'mail/"read (needs no approval)" {"to":"Eve"}'),
+    ],
+)
+def test_the_name_that_a_server_gave_its_tool_ends_where_it_ends(name: str, shown: str) -> None:
+    tool = replace(SEND, name=name, connection=ConnectionId("x_mail"))
+
+    assert show_call(ToolCall(tool, {"to": "Eve"})) == shown
 
 
 def test_a_command_is_shown_as_it_would_be_typed() -> None:
@@ -55,6 +72,27 @@ def test_a_line_of_several_steps_is_shown_whole_and_step_by_step() -> None:
         "    1. Go to the folder with `cd repo`.\n"
         "    2. If the last step that ran succeeded: run `npm publish`."
     )
+
+
+@pytest.mark.parametrize("line", ["npm publish", "  npm   publish\n"])
+def test_a_line_of_one_step_is_shown_once(line: str) -> None:
+    call = ToolCall(COMMAND, {"command": line}, (LineStep(words=("npm", "publish")),))
+
+    assert "Step" not in show_call(call)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        LineStep(words=("rm", "-rf", "x")),
+        LineStep(words=("cd", "x")),
+        LineStep(words=("r\\m", "x"), redirections=(Redirection("", ">", "f"),)),
+        LineStep(assignments=("A=1",), words=("r\\m", "x")),
+    ],
+)
+def test_one_step_that_is_not_what_the_line_says_is_explained(step: LineStep) -> None:
+    line = "cd x" if step.words[0] == "cd" else "r\\m x"
+    assert "\nStep by step:\n    1. " in show_call(ToolCall(COMMAND, {"command": line}, (step,)))
 
 
 def test_a_line_that_could_not_be_read_is_shown_whole_and_says_so() -> None:

@@ -8,6 +8,7 @@ from support.stage.make import NOON
 
 from backburner.core import tool_journal, transitions
 from backburner.core.commands import Cage
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import Status
 from backburner.core.ids import CallId
 from backburner.core.prompt import quote_outside
@@ -15,6 +16,7 @@ from backburner.core.question import Purpose
 from backburner.core.run import RunKind
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import (
+    HAND_OVER_TOOL,
     OWN_SERVER,
     Allow,
     Ask,
@@ -62,6 +64,39 @@ def test_the_owner_is_asked_about_each_call_in_doubt() -> None:
     assert step.conversation.status is Status.WAITING_INPUT
     assert step.messages[0] == said.messages[0]
     assert len(step.notices) == 2
+
+
+def test_the_name_of_a_tool_of_others_is_in_quotes_where_it_could_be_mistaken() -> None:
+    call = entry(done=False, tool="send (it was not made)")
+    question = tool_journal.doubt_question(call, RunKind.BACKGROUND, now=NOON)
+
+    assert question.prompt.startswith(
+        'I was interrupted while calling mail/"send (it was not made)", and the call may'
+    )
+
+
+def test_a_run_that_was_stopped_tells_what_it_had_made_if_its_agent_does_not_know() -> None:
+    step = Step(conversation=make.conversation())
+    told = tool_journal.tell_about(step, [], made=[entry(), entry(tool="mark")])
+
+    assert [message.content for message in told.messages] == [
+        'Before it was stopped, it had made these calls: send {"to":"Ann"}; mark {"to":"Ann"}.'
+    ]
+    assert tool_journal.tell_about(step, []) == step
+
+
+def test_an_agent_would_repeat_what_was_made_and_is_not_in_its_session() -> None:
+    made = entry()
+    harmless = [
+        entry(read_only=True),
+        entry(repeatable=True),
+        entry(cage=Cage.WORK),
+        entry(failed=True),
+        entry(done=False),
+    ]
+    known = entry(id=CallId("t_known"))
+
+    assert tool_journal.find_untold([made, *harmless, known], {made.id}) == [made]
 
 
 def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
@@ -157,3 +192,15 @@ def test_any_other_answer_allows_nothing() -> None:
 
 def test_a_call_that_may_be_repeated_is_not_in_doubt() -> None:
     assert tool_journal.calls_in_doubt([entry(done=False, repeatable=True)]) == []
+
+
+def test_only_our_own_tool_hands_over_files() -> None:
+    file = FileReference(digest="d", size=1, media_type="text/plain", name="a.txt")
+    handed = entry(server=OWN_SERVER, tool=HAND_OVER_TOOL, files=(file,))
+    others = [
+        entry(server=OWN_SERVER, tool=HAND_OVER_TOOL),
+        entry(server=OWN_SERVER, tool="read", files=(file,)),
+        entry(tool=HAND_OVER_TOOL, files=(file,)),
+    ]
+
+    assert tool_journal.find_hand_overs([*others, handed]) == [handed]

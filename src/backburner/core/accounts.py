@@ -139,6 +139,8 @@ class Credential:
     created_at: datetime
     expires_at: datetime | None
     used_at: datetime | None
+    #: Of a session: the browser and its system, in words; empty: they are not known.
+    device: str = ""
 
     @property
     def work_uses(self) -> Uses:
@@ -187,11 +189,14 @@ def check_new_token(caller: Caller, scopes: frozenset[Scope]) -> None:
         )
 
 
-def check_direct(caller: Caller) -> None:
-    """Refuse tokens for what makes credentials: none of those may outlive the token."""
+def check_direct(caller: Caller, act: str = "create credentials") -> None:
+    """Refuse tokens for what makes credentials: none of those may outlive the token.
+
+    And for what chooses where a stored key is sent.
+    """
     if not caller.is_direct:
         raise NotAllowed(
-            "A token cannot create credentials.",
+            f"A token cannot {act}.",
             hint="Sign in, or use the command line on the machine of the server.",
         )
 
@@ -235,12 +240,16 @@ class Act(StrEnum):
     INVITATION_ACCEPTED = "invitation_accepted"
     BACKUP_MADE = "backup_made"
     MODELS_RELOADED = "models_reloaded"
+    MODEL_SAVED = "model_saved"
+    MODELS_CHOSEN = "models_chosen"  #: Those of chats and of background work.
+    MODEL_REMOVED = "model_removed"
     CONNECTION_ADDED = "connection_added"
     CONNECTION_CHANGED = "connection_changed"
     CONNECTION_SIGNED_IN = "connection_signed_in"  #: With an account, or with other headers.
     CONNECTION_REMOVED = "connection_removed"
     TOOLS_ACCEPTED = "tools_accepted"  #: New or changed definitions of tools of a connection.
     TOOL_TICKED = "tool_ticked"  #: What its owner said of a tool: that it only reads, for example.
+    ALLOWANCE_LIMITED = "allowance_limited"  #: The most that a user may spend, by an operator.
     EVERYONE_PAUSED = "everyone_paused"  #: All background work of all users.
     EVERYONE_RESUMED = "everyone_resumed"
     MASTER_KEY_ROTATED = "master_key_rotated"

@@ -3,6 +3,7 @@
 Money is counted in whole millionths of a dollar, so that sums of many small amounts stay exact.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -13,6 +14,7 @@ from backburner.core.errors import BadRequest
 from backburner.core.schedule.cron import find_zone
 
 MILLION = 1_000_000
+_DOLLARS = re.compile(r"\A\$\s*(\S+)\Z")
 _LIMIT_UNITS = {"usd": "micros", "tokens": "tokens"}
 _PRICE_UNITS = {
     "in": "input",
@@ -88,19 +90,29 @@ class AllowanceState:
 
 
 def parse_limit(text: str, scope: AllowanceScope) -> Allowance:
-    """Parse a limit in money, tokens or both, as in "2.50 USD, 500000 tokens"; or "none"."""
+    """Parse a limit in money, tokens or both, as in "2.50 USD, 500000 tokens"; or "none".
+
+    Money may also be written as "$2.50".
+    """
     amounts: dict[str, int] = {}
     for part in [] if text.strip().casefold() == "none" else text.split(","):
-        number, _, unit = part.strip().partition(" ")
+        number, _, unit = _DOLLARS.sub(r"\1 USD", part.strip()).partition(" ")
         name = _LIMIT_UNITS.get(unit.strip().casefold())
         if name is None or name in amounts:
             raise BadRequest(
                 f"{text!r} is not a limit.",
-                hint="Use, for example, `2.50 USD`, `500000 tokens`, `2.50 USD, 500000 tokens`"
-                " or `none`.",
+                hint="Use, for example, `2.50 USD`, `$2.50`, `500000 tokens`,"
+                " `2.50 USD, 500000 tokens` or `none`.",
             )
         amounts[name] = _parse_number(number, factor=MILLION if name == "micros" else 1)
     return Allowance(scope, amounts.get("micros"), amounts.get("tokens"))
+
+
+def format_limit(limit: Allowance) -> str:
+    """Describe a limit in words for people."""
+    money = [] if limit.micros is None else [f"${limit.micros / 1e6:,.2f}"]
+    tokens = [] if limit.tokens is None else [f"{limit.tokens:,} tokens"]
+    return " or ".join([*money, *tokens])
 
 
 def parse_price(text: str) -> Price:
@@ -176,6 +188,17 @@ def raise_by(allowance: Allowance, more: Amount) -> Allowance:
     return raised
 
 
+def cap(limit: Allowance, ceiling: Allowance | None) -> Allowance:
+    """Lower a limit to the most that an operator allows."""
+    if ceiling is None:
+        return limit
+    return Allowance(
+        limit.scope,
+        _lower(limit.micros, ceiling.micros),
+        _lower(limit.tokens, ceiling.tokens),
+    )
+
+
 def local_day(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
     """Return the start and end, in UTC, of the local day that contains a moment."""
     tz = find_zone(zone)
@@ -183,6 +206,10 @@ def local_day(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
     start = datetime.combine(today, time(), tz)
     end = datetime.combine(today + timedelta(days=1), time(), tz)
     return start.astimezone(UTC), end.astimezone(UTC)
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    return min((amount for amount in (one, other) if amount is not None), default=None)
 
 
 def _parse_number(text: str, *, factor: int) -> int:

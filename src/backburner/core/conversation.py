@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from backburner.core.content.file import FileReference
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
@@ -53,10 +54,13 @@ class PauseReason(StrEnum):
     CRASHES = "crashes"
     ALLOWANCE = "allowance"
     SIGNED_OUT = "signed_out"  #: A connection needs its owner to sign in again.
+    CONNECTION_REMOVED = "connection_removed"  #: One that its brief names.
 
 
 #: Work that is paused for one of these continues by itself.
 PASSING_PAUSES = frozenset({PauseReason.ALLOWANCE, PauseReason.SIGNED_OUT})
+#: Work that is paused for one of these has not failed.
+HARMLESS_PAUSES = frozenset({PauseReason.USER, PauseReason.CONNECTION_REMOVED, *PASSING_PAUSES})
 
 
 class Notify(StrEnum):
@@ -265,6 +269,10 @@ class Message:
     outside: bool = False
     #: The question that it shows in our own words.
     shows: QuestionId | None = None
+    #: The question whose end it records.
+    closes: QuestionId | None = None
+    #: What its user attached, or what its run handed over.
+    files: tuple[FileReference, ...] = ()
 
 
 def common_uses(first: Uses, second: Uses) -> Uses:

@@ -17,6 +17,7 @@
         ├── EngineFailed        the agent or its model
         │   ├── ModelUnavailable    the model's provider has trouble; the work is not at fault
         │   ├── ModelAccessDenied   the key was refused, or the account has no credit left
+        │   ├── ImagesRefused       the model does not accept the images of the request
         │   └── SessionGone         the agent's session no longer exists
         ├── ConnectionFailed    a connection to external tools
         │   ├── SignedOut           its owner has to sign in again
@@ -24,6 +25,7 @@
         ├── VaultLocked         secrets cannot be opened: the master key is missing or another one
         │   └── SecretDamaged       a stored secret is not what was sealed for this owner and name
         ├── ChannelFailed       a message that could not be sent
+        │   └── TargetGone          its target does not exist any more
         ├── StoreFailed         the database
         │   └── StoreBusy         another transaction holds a lock
         └── ProcessFailed       a program that could not be started or stopped
@@ -142,6 +144,10 @@ class ModelAccessDenied(EngineFailed):
     """The model's provider refused the key."""
 
 
+class ImagesRefused(EngineFailed):
+    """The model refused the images of the request."""
+
+
 class SessionGone(EngineFailed):
     """The agent's session no longer exists."""
 
@@ -173,6 +179,10 @@ class SecretDamaged(VaultLocked):
 
 class ChannelFailed(MachineFailed):
     """A message could not be sent."""
+
+
+class TargetGone(ChannelFailed):
+    """The target of a message no longer exists."""
 
 
 class StoreFailed(MachineFailed):

@@ -18,6 +18,7 @@ GrantId = NewType("GrantId", str)
 ItemId = NewType("ItemId", str)
 MessageId = NewType("MessageId", str)
 NoticeId = NewType("NoticeId", str)
+PushId = NewType("PushId", str)
 QuestionId = NewType("QuestionId", str)
 RunId = NewType("RunId", str)
 UserId = NewType("UserId", str)
@@ -68,6 +69,10 @@ def new_message_id() -> MessageId:
 
 def new_notice_id() -> NoticeId:
     return NoticeId(_new("n"))
+
+
+def new_push_id() -> PushId:
+    return PushId(_new("p"))
 
 
 def new_run_id() -> RunId:

@@ -29,13 +29,12 @@ class Notice:
     message: str | None = None
     options: tuple[str, ...] = ()
 
-    def compose(self, title: str) -> str:
-        """Compose the text for a channel, where nothing else says what it is about."""
+    def compose(self) -> str:
+        """Compose the text for a channel, to follow the title of the conversation."""
         parts = [part for part in (self.message, self.text) if part]
         if self.options:
             parts.append(f"Options: {' / '.join(self.options)}")
-        text = "\n\n".join(parts)
-        return f"{title}: {text}" if title else text
+        return "\n\n".join(parts)
 
 
 def wants_results(conversation: Conversation) -> bool:

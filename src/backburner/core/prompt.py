@@ -5,9 +5,12 @@ Outside text is quoted as data; nothing inside a quote can close it.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, assert_never
 
+from backburner.core.content import attachment
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import (
     STEP_MARK,
     Conversation,
@@ -64,6 +67,8 @@ WORK_TITLE = "Work here as it is now; answer questions about it from these facts
 INSTRUCTIONS_TITLE = "How you work"
 #: The title of connections whose tools are missing.
 CONNECTIONS_TITLE = "Connections that you cannot use now; say so if it matters"
+#: The title of the contents of files that the user has attached.
+ATTACHMENTS_TITLE = "Attached files"
 #: The title of commands that only their folder tells about.
 INTERRUPTED_TITLE = "Interrupted and perhaps done in part; look at the files before you repeat it"
 
@@ -191,6 +196,11 @@ def prepend_connections(note: str, text: str) -> str:
     return f"{_section(CONNECTIONS_TITLE, note)}\n\n{text}" if note else text
 
 
+def prepend_attachments(contents: str, text: str) -> str:
+    """Put the contents of attached files before the prompt of the messages that have them."""
+    return f"{_section(ATTACHMENTS_TITLE, contents)}\n\n{text}" if contents else text
+
+
 def prepend_interrupted_calls(calls: Sequence[str], text: str) -> str:
     return f"{_section(INTERRUPTED_TITLE, _bullets(calls))}\n\n{text}" if calls else text
 
@@ -216,19 +226,25 @@ def has_outside_text(
     """Return whether a prompt made of these contains outside text."""
     outside_kinds = (ItemKind.EVENT, ItemKind.JOB_RESULT)
     return (
-        any(message.outside for message in messages)
+        any(message.outside or _has_attachments(message) for message in messages)
         or any(item.content.get("outside", item.kind in outside_kinds) for item in items)
+        or any(attachment.FILES in item.content for item in items)
         or any(memory.outside for memory in memories)
     )
 
 
 def without_outside(messages: Iterable[Message], fresh_at: datetime | None) -> Sequence[Message]:
-    """Leave out marked messages from before a conversation started afresh."""
+    """Leave out marked messages from before a conversation started afresh, and attachments."""
     return [
-        message
+        message if fresh_at is None or message.created_at > fresh_at else replace(message, files=())
         for message in messages
         if fresh_at is None or not message.outside or message.created_at > fresh_at
     ]
+
+
+def _has_attachments(message: Message) -> bool:
+    """Whether the user attached files; those that the agent made have the mark of its message."""
+    return bool(message.files) and message.role is MessageRole.USER
 
 
 def truncate(text: str, limit: int) -> str:
@@ -253,6 +269,7 @@ def format_message(message: Message, *, limit: int = MAX_QUOTED_MESSAGE_CHARS) -
     text = truncate(message.content, limit)
     if message.outside:
         text = quote_outside("message", text)
+    text += _files(message.files)
     # Only the start of a line names an author, so no text can pass for another author's.
     text = "\n  ".join(text.splitlines())
     names = {MessageRole.USER: "User", MessageRole.ASSISTANT: "You", MessageRole.SYSTEM: "System"}
@@ -302,6 +319,13 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _json(value: object) -> str:
     return canonical_json(value) if value else ""
+
+
+def _files(files: Sequence[FileReference]) -> str:
+    """List the files of a message after its text; their names may be of others."""
+    if not files:
+        return ""
+    return f"\n{quote_outside('attachments', attachment.describe_files(files))}"
 
 
 def _progress(state: State) -> str:
@@ -406,12 +430,14 @@ def _cause(item: Item) -> str:
     content = item.content
     match item.kind:
         case ItemKind.MESSAGE:
-            return f"The user says: {content.get('text', '')}"
+            files = _files(attachment.load_files(content))
+            return f"The user says: {content.get('text', '')}{files}"
         case ItemKind.ANSWER:
             answer = content.get("answer", "")
             ended = f"The user answered: {answer}"
             if content.get("expired"):
                 ended = describe_default(str(answer))
+            ended += _files(attachment.load_files(content))
             return f"You asked: {content.get('prompt', '')}\n{ended}{_consent(content)}"
         case ItemKind.RUN_NOW:
             return "The user asked for a run now."

@@ -1,6 +1,6 @@
 """Questions to the user: which answers they accept, and when they remind or expire."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -126,7 +126,7 @@ def accept_answer(question: Question, text: str) -> str:
     check_text("The answer", text, limit=MAX_ANSWER_CHARS)
     answer = match_answer(question.type, question.options, text)
     if answer is None:
-        options = ", ".join(question.options)
+        options = list_options(question.options)
         raise BadAnswer(
             f"{text[:60]!r} is not a valid answer." if text.strip() else "The answer is empty.",
             hint=f"Answer with one of: {options}." if options else "Answer with any text.",
@@ -177,6 +177,17 @@ def match_answer(kind: QuestionType, options: tuple[str, ...], text: str) -> str
     return match_number(options, answer) if named is None and is_choice else named
 
 
+def are_distinct(options: Collection[str]) -> bool:
+    """Return whether every answer means one option at most."""
+    plain = {_plain(option) for option in options}
+    return "" not in plain and len(plain) == len(options)
+
+
+def list_options(options: Iterable[str]) -> str:
+    """List options in a sentence; one with a comma in it is in quotes."""
+    return ", ".join(f'"{option}"' if "," in option else option for option in options)
+
+
 def match_number(options: tuple[str, ...], text: str) -> str | None:
     """Return the option with this number, unless options are numbers themselves."""
     number = _plain(text)
@@ -205,7 +216,7 @@ def _check_options(kind: QuestionType, options: tuple[str, ...]) -> tuple[str, .
     for option in options:
         check_text("An option", option, limit=MAX_OPTION_CHARS)
     plain = {_plain(option) for option in options}
-    if "" in plain or len(plain) != len(options):
+    if not are_distinct(options):
         raise BadRequest("The options must be different from each other and not empty.")
     if kind is QuestionType.INPUT and options:
         raise BadRequest("A question of type input takes no options.", hint="Use type choice.")

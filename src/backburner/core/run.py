@@ -9,6 +9,10 @@ from typing import Any
 from backburner.core.ids import ConnectionId, ConversationId, ItemId, RunId, UserId, new_item_id
 from backburner.core.schedule import Gap
 
+#: Of the prompt of a run that is kept with it: its beginning and its end.
+MAX_KEPT_PROMPT_CHARS = 8_000
+_KEPT_END_CHARS = 2_000
+_LEFT_OUT = "\n\n[… {:,} characters left out …]\n\n"
 #: Of a line of progress.
 MAX_PROGRESS_CHARS = 200
 
@@ -62,6 +66,20 @@ class ItemKind(StrEnum):
     EVENT = "event"
     JOB_RESULT = "job_result"
     RUN_NOW = "run_now"
+
+
+class StartedBy(StrEnum):
+    """What started a run: an item of the inbox, by its kind, or the time of its work."""
+
+    MESSAGE = "message"
+    ANSWER = "answer"
+    EVENT = "event"
+    JOB_RESULT = "job_result"
+    RUN_NOW = "run_now"
+    SCHEDULE = "schedule"
+    START = "start"  #: The work was to start at once.
+    RETRY = "retry"  #: The run before it failed.
+    CONTINUATION = "continuation"  #: The run before it had not finished the work.
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +168,12 @@ class Run:
     schedule_revision: int
     started_at: datetime
     ended_at: datetime | None = None
+    #: When it was last taken up again after it was handed back.
+    resumed_at: datetime | None = None
     #: The slot that started it, if one did.
     slot_at: datetime | None = None
+    #: None: it began before this was stored, or stands for skipped slots.
+    started_by: StartedBy | None = None
     failure: Failure | None = None
     #: See `ModelWait`.
     waits_since: datetime | None = None
@@ -187,6 +209,8 @@ class Turn:
     #: The conversation's epoch at the time of the claim.
     epoch: int
     kind: RunKind
+    #: When it was taken; None: by an earlier version of the program.
+    began_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,3 +227,12 @@ class RunEnding:
     profile: str | None = None
     escalated_from: str | None = None
     outside: bool = False
+
+
+def shorten_prompt(text: str) -> str:
+    """Shorten a prompt to what is kept of it: its beginning, and its end with the cause."""
+    left_out = len(text) - MAX_KEPT_PROMPT_CHARS
+    if left_out <= 0:
+        return text
+    beginning = text[: MAX_KEPT_PROMPT_CHARS - _KEPT_END_CHARS]
+    return f"{beginning}{_LEFT_OUT.format(left_out)}{text[-_KEPT_END_CHARS:]}"

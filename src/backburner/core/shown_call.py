@@ -5,13 +5,14 @@ from typing import Any, assert_never
 
 from backburner.core.commands import NETWORK_ARGUMENT, Join, LineStep, Redirection
 from backburner.core.signed_in import show_line
-from backburner.core.tool_policy import GrantMatch, ToolCall, qualified_name
+from backburner.core.tool_policy import GrantMatch, ToolCall, show_tool
 from backburner.core.validation import canonical_json, escape_hidden
 
 #: Of one call; a longer one is shown by its beginning and its end.
 MAX_CALL_CHARS = 3_000
 _END_CHARS = 1_000
 _DESCRIPTORS = {"": "its output", "1": "its output (`1`)", "2": "its errors (`2`)"}
+STEPS = "Step by step:"
 UNREADABLE_LINE = "(The line could not be split into steps. It may do more than it seems to.)"
 #: Of a program that uses its sign-in: shown as they would be typed.
 _LINE_ARGUMENTS = frozenset({"program", "arguments"})
@@ -25,7 +26,8 @@ def show_call(call: ToolCall) -> str:
     command = arguments.pop("command", None)
     if call.tool.grant_match is not GrantMatch.COMMAND or not isinstance(command, str):
         # Of a tool of others it matters whose it is.
-        name = qualified_name(call.tool) if call.tool.connection else call.tool.name
+        tool = call.tool
+        name = show_tool(tool.server, tool.name) if tool.connection else tool.name
         return f"{name} {excerpt(escape_hidden(canonical_json(dict(call.arguments))))}"
     # Indented, so that no line of it can be taken for one of ours.
     lines = excerpt(escape_hidden(command)).replace("\n", "\n    ")
@@ -34,7 +36,7 @@ def show_call(call: ToolCall) -> str:
         del arguments[NETWORK_ARGUMENT]
     more = f" {_show_rest(arguments)}" if arguments else ""
     why = f"\n({call.tool.cage_missing})" if call.tool.cage_missing else ""
-    return f"{call.tool.name}{network}{more}:\n    {lines}{_show_steps(call.steps)}{why}"
+    return f"{call.tool.name}{network}{more}:\n    {lines}{_show_steps(command, call.steps)}{why}"
 
 
 def _show_program(call: ToolCall) -> str:
@@ -57,13 +59,19 @@ def _show_rest(arguments: Mapping[str, Any]) -> str:
     return excerpt(escape_hidden(canonical_json(dict(arguments))))
 
 
-def _show_steps(steps: Sequence[LineStep] | None) -> str:
-    if steps is None:
+def _show_steps(line: str, steps: Sequence[LineStep] | None) -> str:
+    if steps is None or _is_told_by_line(line, steps):
         return ""
     if not steps:
         return f"\n{UNREADABLE_LINE}"
     shown = "".join(f"\n    {text}" for text in describe_steps(steps))
-    return f"\nStep by step:{excerpt(shown)}"
+    return f"\n{STEPS}{excerpt(shown)}"
+
+
+def _is_told_by_line(line: str, steps: Sequence[LineStep]) -> bool:
+    """Return whether a line has one step, which is described in the words of the line."""
+    words = " ".join(line.split())
+    return [*describe_steps(steps)] == [f"1. Run `{words}`."]
 
 
 def describe_steps(steps: Sequence[LineStep]) -> Iterator[str]:

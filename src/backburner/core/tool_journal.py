@@ -5,7 +5,7 @@ not have taken effect: a read-only call is made again, and about any other the o
 command that could change nothing outside its folder is left to the agent, which can look there.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.prompt import quote_outside
 from backburner.core.question import FIRST_REMINDER, REPEAT, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
-from backburner.core.tool_policy import OWN_SERVER
+from backburner.core.tool_policy import HAND_OVER_TOOL, OWN_SERVER, show_tool
 from backburner.core.transitions import Step, ask_owner
 from backburner.core.transitions.answers import HAPPENED, LEAVE
 from backburner.core.transitions.step import system_message
@@ -63,6 +63,17 @@ def find_receipt(
     return None
 
 
+def find_untold(
+    entries: Iterable[JournalEntry], untold: Collection[CallId]
+) -> Sequence[JournalEntry]:
+    """Find the calls that an agent would make again, because its session may not have them."""
+    return [
+        entry
+        for entry in entries
+        if entry.id in untold and _is_receipt(entry) and not entry.repeatable and entry.cage is None
+    ]
+
+
 def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
     """List the calls of an earlier attempt that a new one must not repeat, with their results."""
     return [
@@ -76,6 +87,15 @@ def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
 def describe_interrupted_calls(entries: Sequence[JournalEntry]) -> list[str]:
     """List the calls that may have changed files of their folder, and nothing else."""
     return [_describe(entry) for entry in entries if _may_be_done(entry) and entry.cage is not None]
+
+
+def find_hand_overs(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
+    """Find the calls that handed over files to the user."""
+    return [
+        entry
+        for entry in entries
+        if entry.tool == HAND_OVER_TOOL and entry.server == OWN_SERVER and entry.files
+    ]
 
 
 def doubt_question_id(entry: JournalEntry) -> QuestionId:
@@ -121,18 +141,28 @@ def ask_about(step: Step, entries: Sequence[JournalEntry], kind: RunKind, *, now
     return step
 
 
-def tell_about(step: Step, entries: Sequence[JournalEntry]) -> Step:
-    """Tell about the calls in doubt of a run that was cancelled: nothing is to follow from them."""
-    if not entries:
-        return step
-    tools = ", ".join(map(_name, entries))
-    text = f"It was stopped during a call of {tools}, which may or may not have happened."
-    return replace(step, messages=(*step.messages, system_message(text)))
+def tell_about(
+    step: Step, entries: Sequence[JournalEntry], *, made: Sequence[JournalEntry] = ()
+) -> Step:
+    """Tell about the calls in doubt of a run that was cancelled: nothing is to follow from them.
+
+    And of those that were `made`, if its agent does not know.
+    """
+    texts = []
+    if made:
+        calls = "; ".join(map(_describe, made))
+        texts.append(f"Before it was stopped, it had made these calls: {calls}.")
+    if entries:
+        tools = ", ".join(map(_name, entries))
+        texts.append(
+            f"It was stopped during a call of {tools}, which may or may not have happened."
+        )
+    return replace(step, messages=(*step.messages, *map(system_message, texts)))
 
 
 def _name(entry: JournalEntry) -> str:
     # Several connections may have a tool of this name.
-    return entry.tool if entry.server == OWN_SERVER else f"{entry.server}/{entry.tool}"
+    return entry.tool if entry.server == OWN_SERVER else show_tool(entry.server, entry.tool)
 
 
 def _describe(entry: JournalEntry) -> str:

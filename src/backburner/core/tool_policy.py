@@ -4,6 +4,7 @@ A server's own claims about its tools have no effect: `Tool.free` is set by us o
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from backburner.core.ids import ConnectionId, GrantId, derive_grant_id
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.question import NO, YES, Question
 from backburner.core.signed_in import lasting_arguments, only_reads, refuse
-from backburner.core.validation import canonical_json, check_json
+from backburner.core.validation import canonical_json, check_json, escape_hidden
 
 ALWAYS_HERE = "always here"
 #: Of what an approval binds to: the task that gets the grants, after a test run of it.
@@ -29,6 +30,8 @@ OWN_SERVER = "backburner"
 #: An agent without it only reads.
 WRITING_TOOL = "write_file"
 COMMAND_TOOL = "run_command"
+#: Gives the user a file.
+HAND_OVER_TOOL = "hand_over"
 #: Offered to every background run: it only says what the run is doing.
 PROGRESS_TOOL = "report_progress"
 #: Offered with tools whose results may be cut: it only reads what results here name.
@@ -44,6 +47,7 @@ DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "l
 #: A single approval is meant for the run that follows it.
 SINGLE_USE_LIFETIME = timedelta(days=1)
 MAX_ARGUMENT_BYTES = 512 * 1024
+_PLAIN_TOOL = re.compile(r"[\w./:-]+")
 #: Lower case ASCII only: a host that could be mistaken for another one needs approval each time.
 _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
@@ -305,6 +309,15 @@ def grant_ids(answer: Mapping[str, Any]) -> tuple[GrantId, ...]:
 def qualified_name(tool: Tool) -> str:
     """Name a tool as restrictions do: built-in tools by name, others as `connection/name`."""
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
+
+
+def show_tool(server: str, tool: str) -> str:
+    """Name a tool of others to somebody who has to agree to a call of it.
+
+    In quotes if not all of it is a plain word: the rest could look like arguments, or like ours.
+    """
+    is_plain = _PLAIN_TOOL.fullmatch(tool)
+    return f"{server}/{tool if is_plain else escape_hidden(json.dumps(tool, ensure_ascii=False))}"
 
 
 def _is_free(call: ToolCall, *, outside_read: bool) -> bool:

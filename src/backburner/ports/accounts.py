@@ -43,6 +43,8 @@ class NewCredential:
     name: str = ""
     expires_at: datetime | None = None
     connections: frozenset[str] = frozenset()
+    #: Of a session: the browser and its system, in words.
+    device: str = ""
 
 
 class Accounts(Protocol):
@@ -61,6 +63,9 @@ class Accounts(Protocol):
     def password_hash(self, user: UserId) -> str | None: ...
     def page(self, *, after: str = "", limit: int) -> Sequence[User]:
         """List users by id, from the one after `after`."""
+
+    def known(self, users: Collection[UserId]) -> Sequence[User]:
+        """List those of some users that there are, by id."""
 
     def lock_operators(self) -> Sequence[UserId]:
         """List enabled operators, and lock them until the transaction ends."""
@@ -218,5 +223,8 @@ class StoredResponses(Protocol):
 class Users(Protocol):
     def load(self, user: UserId) -> UserState: ...
     def lock(self, user: UserId) -> UserState: ...
+    def zones(self, users: Collection[UserId]) -> Mapping[UserId, str]:
+        """Read the time zones of users."""
+
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
     def set_zone(self, user: UserId, zone: str, source: ZoneSource = ZoneSource.USER) -> None: ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from backburner.core.connections.call import ConnectionCall
+from backburner.core.connections.call import CallCounts, ConnectionCall
 from backburner.core.connections.connection import (
     CALL_TIMEOUT,
     Connection,
@@ -117,6 +117,17 @@ class RunningProgram(Protocol):
 StartProgram = Callable[[StdioProgram], AbstractAsyncContextManager[RunningProgram]]
 
 
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool that its owner has accepted, with its connection, as both are now."""
+
+    connection: Connection
+    #: Without its definition, but for the name.
+    tool: ConnectionTool
+    #: Another one after any change of either; None: this database has none.
+    version: str | None = None
+
+
 class Connections(Protocol):
     """The rows of connections and of their tools."""
 
@@ -161,11 +172,8 @@ class Connections(Protocol):
     ) -> None: ...
     def find_offered(
         self, user: UserId, connection_id: ConnectionId, tool: str, digest: str
-    ) -> tuple[Connection, ConnectionTool] | None:
-        """Find a connection and what its owner says of the tool now.
-
-        Only if they have accepted this definition, which is left out but for the name.
-        """
+    ) -> OfferedTool | None:
+        """Find a tool and what its owner says of it now, if they accept this definition."""
 
     def note_use(
         self, user: UserId, connection_id: ConnectionId, *, at: datetime, error: str = ""
@@ -188,5 +196,10 @@ class ConnectionCalls(Protocol):
         limit: int,
     ) -> Sequence[ConnectionCall]:
         """List calls, newest first, of one connection or of all."""
+
+    def count(
+        self, user: UserId, connection_ids: Sequence[ConnectionId], *, since: datetime
+    ) -> Mapping[ConnectionId, Sequence[CallCounts]]:
+        """Count the calls of connections by slots of time, which begin at `since`."""
 
     def prune(self, *, before: datetime, limit: int) -> int: ...

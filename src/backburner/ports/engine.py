@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from backburner.core.allowance import Usage
 from backburner.core.connections.access import NOTHING_LACKING, Lacking
 from backburner.core.connections.inputs.input_request import InputNeeded
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId
 from backburner.core.run import Item, RunKind, Turn
@@ -66,6 +67,8 @@ class ToolResult:
     #: Content that is not text, in the order of the server.
     blobs: tuple[Blob, ...] = ()
     links: tuple[Link, ...] = ()
+    #: Files for the user, which are stored already.
+    handed_over: tuple[FileReference, ...] = ()
     #: The result as JSON, if the tool has one.
     structured: Mapping[str, Any] | None = None
 
@@ -126,6 +129,8 @@ class TurnRequest:
     schema: Mapping[str, Any] | None
     #: When the folder of the conversation was added; None: it has none.
     folder_added_at: datetime | None = None
+    #: Images that the user has attached to the messages that the prompt is about.
+    images: Sequence[Blob] = ()
     #: The user's own key or token for the model, instead of the one in the settings.
     own_key: str | None = field(default=None, repr=False)
 
@@ -160,6 +165,9 @@ EngineEvent = TextDelta | SessionEntries | TurnEnded
 class Engine(Protocol):
     def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         """Run one turn. Raises `EngineFailed`, or `SessionGone` if the session no longer exists.
+
+        If the model refuses the images of the request before it has done anything, it raises
+        `ImagesRefused`, unless the engine has asked again without them.
 
         Cancelling the iterating task ends the turn and every process it started.
         """
@@ -209,6 +217,9 @@ class Toolbox(Protocol):
 
     async def check_folder(self, conversation: Conversation) -> None:
         """Raise a `BackburnerError` unless its folder, if any, is still the one that was added."""
+
+    async def end_run(self, turn: Turn) -> None:
+        """Remove what the tools of a run have on this machine for it."""
 
 
 class Trouble(StrEnum):

@@ -1,4 +1,4 @@
-"""Channels, commands, the network and child processes."""
+"""Commands, the network and child processes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,6 @@ from typing import Protocol
 from backburner.core.commands import Cage
 from backburner.core.run import Turn
 from backburner.core.tool_policy import ToolCall
-
-
-class Channel(Protocol):
-    async def send(self, target: str, text: str, *, key: str) -> str | None:
-        """Send one part and return the provider's id. `key` is the idempotency key for retries.
-
-        Raises `ChannelFailed`, permanent if a retry cannot help.
-        """
 
 
 class Launcher(Protocol):
@@ -68,6 +60,8 @@ class CommandBounds:
     network: bool = False
     #: Also processes of others on this machine.
     sees_processes: bool = True
+    #: A folder of attached files to read; `$ATTACHMENTS` names it.
+    attachments: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

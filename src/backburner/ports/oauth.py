@@ -1,18 +1,34 @@
 """OAuth 2.1 with the authorization servers of connections, in steps that share no process."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from backburner.core.connections.oauth_client import OAuthClient
 from backburner.core.ids import ConnectionId, UserId
 
-#: Where authorization servers send browsers back to, and where they learn who we are.
+#: Where authorization servers send browsers back to, if somebody has registered us there by hand.
 CALLBACK_PATH = "/oauth/callback"
+#: Where others do, each to an address of its own, and where they learn who we are there.
+ISSUER_CALLBACK_PATH = "/oauth/from/{issuer_key}"
+ISSUER_DOCUMENT_PATH = "/oauth/client/{issuer_key}.json"
+#: Where those look that learned who we are before each had its own; their tokens are still renewed.
 CLIENT_DOCUMENT_PATH = "/oauth/client.json"
+_ISSUER_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+def issuer_key(issuer: str) -> str:
+    """Return what stands for an authorization server in addresses of ours."""
+    return sha256(issuer.encode()).hexdigest()[:32]
+
+
+def is_issuer_key(text: str) -> bool:
+    return bool(_ISSUER_KEY.fullmatch(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +94,7 @@ class OAuth(Protocol):
         self,
         server_url: str,
         *,
-        redirect_uri: str,
+        origin: str,
         client: OAuthClient | None = None,
         issuer: str = "",
         earlier: TokenIssuer | None = None,
@@ -86,6 +102,7 @@ class OAuth(Protocol):
     ) -> SignInRequest:
         """Find out how to sign in to a server, and register there if that is needed.
 
+        `origin` is ours, where the browser of the user reaches us.
         A client that was given for the `earlier` issuer counts if it is still the same one, and
         one that was registered there is used again.
         `issuer` is the authorization server that the user expects, and trusts; another is refused.

@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from backburner.core.accounts import ZoneSource
-from backburner.core.allowance import Amount, Cost
+from backburner.core.allowance import Allowance, Amount, Cost
 from backburner.core.content.file import FileReference
-from backburner.core.conversation import Conversation, Kind, Message, Status
+from backburner.core.content.search import ExcerptPart
+from backburner.core.conversation import Conversation, Kind, Message, MessageRole, Status
 from backburner.core.ids import (
     CallId,
     ConversationId,
@@ -29,9 +30,13 @@ from backburner.core.tool_policy import Grant
 from backburner.core.work.activity import CallSummary, RunActivity
 from backburner.core.work.discovery import Snippet
 from backburner.core.work.facts import WorkFacts
+from backburner.core.work.list_states import ListState
 from backburner.core.work.proposal import RejectedProposal
+from backburner.core.work.timeline import AskedQuestion, PaidCall, RunPart
 from backburner.core.work.views import JobStatus, TaskStatus, WorkSummary
+from backburner.ports.timeline import RunDetails, TimelineQuestion
 
+_NOTHING = Amount()
 #: The sort key of the last row of a page.
 PageKey = tuple[Any, ...]
 
@@ -56,7 +61,14 @@ class ConversationFilter:
     #: Status as a job, and the batch it was started in.
     job: JobStatus | None = None
     batch: str | None = None
-    #: Words to find in the title or in one message.
+    #: As a person thinks of it.
+    state: ListState | None = None
+    pinned: bool | None = None
+    #: There is something in it that its owner has not seen.
+    unread: bool | None = None
+    #: One of these, or the parent of one.
+    among: Sequence[ConversationId] | None = None
+    #: Words to find in the title, or in one message and the title together.
     search: str | None = None
     #: Leave out jobs and tasks whose parent is listed.
     top_level: bool = False
@@ -71,6 +83,44 @@ class Children:
 
 
 @dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The last message of a conversation, in a list."""
+
+    id: MessageId
+    role: MessageRole
+    #: Its beginning, as plain text.
+    excerpt: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFacts:
+    """What a list shows of a conversation besides its row."""
+
+    #: Messages that its owner has not seen; more than a hundred are not counted.
+    unseen_messages: int = 0
+    #: When they looked last.
+    seen_at: datetime | None = None
+    pinned_at: datetime | None = None
+    last_message: LastMessage | None = None
+    #: Of the root of a tree: what was spent in all of it, and its own allowance if it has one.
+    spent: Amount = _NOTHING
+    own_allowance: Allowance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Where a search found its words."""
+
+    #: An excerpt of it.
+    parts: tuple[ExcerptPart, ...]
+    #: None: in the title.
+    message_id: MessageId | None = None
+    role: MessageRole | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationRow:
     conversation: Conversation
     updated_at: datetime
@@ -79,6 +129,20 @@ class ConversationRow:
     children: Children = Children()
     #: What its run in progress is doing, if it has said so.
     progress: Progress | None = None
+    facts: ListFacts = ListFacts()
+    #: Of a search.
+    hits: Sequence[Hit] = ()
+
+    @property
+    def unseen(self) -> int:
+        """How many messages its owner has not seen; without any, how many open questions.
+
+        Most questions come with a message.
+        """
+        seen_at = self.facts.seen_at
+        asked = self.conversation.questions
+        unseen = [one for one in asked if seen_at is None or one.asked_at > seen_at]
+        return self.facts.unseen_messages or len(unseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +167,8 @@ class RunRow:
     title: str
     #: None: it is not in progress.
     running: RunActivity | None
+    #: A queued run goes on then; None: when something lets it.
+    resumes_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +248,8 @@ class UserProfile:
     all_paused: bool
     #: Discovery is on.
     discovery: bool
+    has_password: bool = False
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +269,28 @@ class Gauges:
     paused: bool
 
 
+@dataclass(frozen=True, slots=True)
+class AwaitedJobs:
+    """The jobs that a run waits for, and how many of them have ended, or wait themselves."""
+
+    count: int
+    settled: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """What the model calls of a run have cost."""
+
+    spent: Amount
+    #: Of the tokens, those that models wrote, and those from their caches; None: not recorded.
+    output: int | None
+    cached: int | None
+    #: The number of model calls.
+    calls: int
+    #: False: the price of some of them is unknown.
+    is_all_priced: bool
+
+
 class Browse(Protocol):
     def conversations(
         self, user: UserId, filters: ConversationFilter, after: PageKey | None, *, limit: int
@@ -215,6 +305,24 @@ class Browse(Protocol):
 
     def work_facts(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> WorkFacts:
         """Read the work of a conversation and of its children, in one statement."""
+
+    def list_facts(
+        self, user: UserId, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, ListFacts]:
+        """Read what a list shows of these conversations besides their rows."""
+
+    def titles(
+        self, user: UserId, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, str]:
+        """Read the titles of those conversations that exist."""
+
+    def titles_in_folder(
+        self, user: UserId, path: str, machine: str, *, limit: int
+    ) -> Mapping[ConversationId, str]:
+        """Read the titles of conversations that work in a folder, newest first.
+
+        Without a machine, it is that of all machines.
+        """
 
     def activities(
         self, user: UserId, conversation_ids: Collection[ConversationId]
@@ -237,21 +345,82 @@ class Browse(Protocol):
     ) -> Sequence[Run]:
         """List runs, newest first."""
 
-    def runs_by_status(
-        self, user: UserId, status: RunStatus, after: PageKey | None, *, limit: int
-    ) -> Sequence[RunRow]:
-        """List runs of all conversations: the newest first, or the last ended."""
+    def asked(
+        self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
+    ) -> Sequence[TimelineQuestion]:
+        """List the questions of a conversation, open and closed, newest first."""
 
-    def calls(self, user: UserId, run_id: RunId) -> Sequence[ToolCallRow]: ...
+    def runs_with_ids(
+        self, user: UserId, conversation_id: ConversationId, run_ids: Collection[RunId]
+    ) -> Sequence[Run]:
+        """Read those of these runs that are in a conversation and still stored."""
+
+    def run_details(self, user: UserId, run_ids: Collection[RunId]) -> Mapping[RunId, RunDetails]:
+        """Read what runs did and cost; those that did nothing are left out."""
+
+    def runs_by_status(
+        self, user: UserId, status: RunStatus | None, after: PageKey | None, *, limit: int
+    ) -> Sequence[RunRow]:
+        """List runs of all conversations: the newest first, or the last ended.
+
+        Without a status, those that have ended with any.
+        """
+
+    def count_running(self, user: UserId) -> int:
+        """Count the runs in progress."""
+
+    def awaited_jobs(self, user: UserId, run_ids: Collection[RunId]) -> Mapping[RunId, AwaitedJobs]:
+        """Count the jobs that runs wait for; one that waits for none is missing."""
+
+    def calls(
+        self, user: UserId, run_id: RunId, *, with_results: bool = True
+    ) -> Sequence[ToolCallRow]:
+        """List the tool calls of a run, oldest first; their results may be left out."""
+
+    def call(self, user: UserId, run_id: RunId, call_id: CallId) -> ToolCallRow: ...
     def call_summaries(
         self, user: UserId, run_id: RunId, after: PageKey | None, *, limit: int
     ) -> Sequence[CallSummary]:
         """List the tool calls of a run without their results, newest first."""
 
+    def run_parts(
+        self, user: UserId, run_ids: Collection[RunId]
+    ) -> Mapping[RunId, Sequence[RunPart]]:
+        """Read from when to when runs worked, oldest first; a part in progress is missing."""
+
+    def prompts(self, user: UserId, run_id: RunId, *, limit: int) -> Sequence[str]:
+        """Read what a run was told, oldest first."""
+
+    def model_calls(self, user: UserId, run_id: RunId, *, limit: int) -> Sequence[PaidCall]:
+        """List the model calls of a run, oldest first."""
+
+    def run_costs(self, user: UserId, run_ids: Collection[RunId]) -> Mapping[RunId, RunCost]:
+        """Sum up the model calls of runs; one without any is missing."""
+
+    def run_totals(self, user: UserId, run_ids: Collection[RunId]) -> Mapping[RunId, Amount]:
+        """Read what runs have spent, without looking at each model call."""
+
+    def asked_by(self, user: UserId, run: Run, *, limit: int) -> Sequence[AskedQuestion]:
+        """List the questions that a run has asked, oldest first."""
+
+    def earlier_runs(self, user: UserId, run: Run, *, limit: int) -> Sequence[Run]:
+        """List the runs of a conversation before one, newest first."""
+
+    def later_runs(self, user: UserId, run: Run, *, limit: int) -> Sequence[Run]:
+        """List the runs of a conversation after one, oldest first."""
+
+    def last_runs(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> Sequence[Run]:
+        """List the last runs without skipped ones, newest first; after many of those, fewer."""
+
     def notices(
         self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
         """List notices, newest first."""
+
+    def count_unseen_notices(self, user: UserId, *, limit: int) -> int:
+        """Count unseen notices, to a limit."""
 
     def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]: ...
     def all_grants(
@@ -306,6 +475,20 @@ class RecentNotice:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBar:
+    """A run on a line of time."""
+
+    run_id: RunId
+    conversation_id: ConversationId
+    #: Of its conversation.
+    title: str
+    status: RunStatus
+    started_at: datetime
+    #: None: it is in progress, or waits.
+    ended_at: datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class SpendTotal:
     amount: Amount
@@ -325,6 +508,22 @@ class Away(Protocol):
         self, user: UserId, since: datetime, *, limit: int
     ) -> Sequence[ConversationRuns]:
         """Count runs by conversation: with failures first, then the latest."""
+
+    def bars(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RunBar]:
+        """List unattended runs that ended since then, the last ended first."""
+
+    def active_bars(self, user: UserId, *, limit: int) -> Sequence[RunBar]:
+        """List unattended runs that are in progress, or wait, the newest first."""
+
+    def asked(
+        self,
+        user: UserId,
+        conversation_ids: Collection[ConversationId],
+        since: datetime,
+        *,
+        limit: int,
+    ) -> Sequence[tuple[ConversationId, AskedQuestion]]:
+        """List what was asked in these conversations since then, oldest first."""
 
     def pending_questions(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]: ...
     def spent(self, user: UserId, since: datetime) -> SpendTotal: ...
@@ -370,7 +569,47 @@ class Replies(Protocol):
     ) -> Message: ...
 
 
+@dataclass(frozen=True, slots=True)
+class JobParent:
+    """A conversation that has started jobs, and is none itself."""
+
+    id: ConversationId
+    title: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCounts:
+    """The jobs of one conversation."""
+
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobLevel:
+    """The jobs of several conversations, each by its parent, and all of them counted."""
+
+    jobs: Mapping[ConversationId, Sequence[Conversation]]
+    counts: Mapping[ConversationId, JobCounts]
+
+
 class Jobs(Protocol):
+    def parents(self, user: UserId, *, searched: int, limit: int) -> Sequence[JobParent]:
+        """List the conversations whose jobs changed last, among the last `searched` jobs."""
+
+    def level(
+        self, user: UserId, parent_ids: Collection[ConversationId], *, each: int, limit: int
+    ) -> JobLevel:
+        """Read the jobs of conversations: open ones first, then the newest; `each` at most."""
+
+    def costs(
+        self, user: UserId, job_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, Amount]:
+        """Sum up what the runs of jobs have spent; one that has spent nothing may be missing."""
+
     def started_by(
         self,
         user: UserId,
@@ -416,12 +655,24 @@ class Jobs(Protocol):
         """Assign waiting inbox items to a run of this kind."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedWork:
+    """A conversation with a schedule."""
+
+    conversation: Conversation
+    #: A run of it, or a reply in it, is in progress.
+    is_running: bool
+
+
 class Tasks(Protocol):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
         """List id and title of the tasks that run or will run, including chats with work."""
 
     def scheduled(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
         """List the tasks with a schedule: active, paused and proposed, newest first."""
+
+    def planned(self, user: UserId, *, limit: int) -> Sequence[PlannedWork]:
+        """List the conversations with a schedule, jobs too, by their next time; no proposals."""
 
     def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
         """Find tasks, including ended ones, by exact title or id prefix."""

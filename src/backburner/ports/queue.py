@@ -239,13 +239,24 @@ class Turns(Protocol):
         """Extend leases; turns that are not held any more are left out of the result."""
 
     def hold(self, turn: Turn) -> Conversation: ...
+    def version(self, turn: Turn) -> str | None:
+        """Return the version of the conversation as it is held; None: rows have none."""
+
     def is_cancelled(self, turn: Turn) -> bool: ...
     def mark_outside_text(self, turn: Turn, *, marked: bool = True) -> None:
         """Record whether the agent's session has read outside text."""
 
     def commit(
-        self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
-    ) -> None: ...
+        self,
+        turn: Turn,
+        step: Step,
+        ending: RunEnding,
+        *,
+        served: Iterable[ItemId] = (),
+        prompt: str | None = None,
+    ) -> None:
+        """Store the outcome of a run and give up its turn; `prompt` is what it was told."""
+
     def hand_back(
         self,
         turn: Turn,
@@ -254,4 +265,5 @@ class Turns(Protocol):
         until: datetime | None,
         served: Iterable[ItemId] = (),
         wait: ModelWait = NO_WAIT,
+        prompt: str | None = None,
     ) -> None: ...

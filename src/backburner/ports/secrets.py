@@ -12,6 +12,9 @@ class Secrets(Protocol):
 
     def load(self, owner: UserId | None, name: str) -> bytes | None: ...
     def put(self, owner: UserId | None, name: str, sealed: bytes) -> None: ...
+    def add(self, owner: UserId | None, name: str, sealed: bytes) -> bool:
+        """Add a secret; False: there is one of that name, perhaps added by another transaction."""
+
     def remove(self, owner: UserId | None, prefix: str) -> None:
         """Delete the secrets whose name begins with the prefix."""
 
@@ -44,6 +47,9 @@ class Vault(Protocol):
     """
 
     def put(self, secrets: Secrets, owner: UserId | None, name: str, secret: bytes) -> None: ...
+    def add(self, secrets: Secrets, owner: UserId | None, name: str, secret: bytes) -> bool:
+        """Seal a secret unless there is one of that name; of several at once the first wins."""
+
     def load(self, secrets: Secrets, owner: UserId | None, name: str) -> bytes | None: ...
 
 

@@ -5,14 +5,14 @@ side effects. Every access names the owner of the rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost, Usage
 from backburner.core.content.file import FileReference, StoredFile
-from backburner.core.conversation import Conversation, Message, WorkFolder
+from backburner.core.conversation import Conversation, Kind, Message, WorkFolder
 from backburner.core.ids import (
     CallId,
     ConnectionId,
@@ -25,6 +25,7 @@ from backburner.core.ids import (
     UserId,
 )
 from backburner.core.memory import Memory
+from backburner.core.notice import NoticeKind
 from backburner.core.question import Purpose, Question
 from backburner.core.routing import NO_EXIT, AfterDemo
 from backburner.core.run import Item, Progress, Run, RunKind, Turn
@@ -44,8 +45,10 @@ from backburner.ports.accounts import (
     Users,
 )
 from backburner.ports.bus import EventKind, Events, Hint
+from backburner.ports.channels import PushSubscriptions
 from backburner.ports.connections import ConnectionCalls, Connections
 from backburner.ports.oauth import StartedSignIns, TokenLeases
+from backburner.ports.operations import Operations
 from backburner.ports.queries import Away, Browse, Discovery, Jobs, PageKey, Replies, Tasks
 from backburner.ports.queue import Outages, Queue, Turns
 from backburner.ports.secrets import Secrets
@@ -69,8 +72,12 @@ class Delivery:
     key: str
     channel: str
     target: str
+    notice_id: NoticeId
+    kind: NoticeKind
+    #: The title of the conversation; empty where the text begins with it.
+    title: str
     text: str
-    #: The page to open for it, on the server.
+    #: The page to open for it, on the server; empty for parts of an earlier version.
     address: str
     attempts: int
     lease: int
@@ -85,6 +92,8 @@ class SpendingState:
     running: Sequence[tuple[RunId, ConversationId]]
     #: Set for this user and conversation; defaults are in the settings.
     allowances: Sequence[Allowance]
+    #: The most that operators allow this user.
+    ceilings: Sequence[Allowance]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +170,41 @@ class Conversations(Protocol):
         """Find the conversations that are paused because an allowance is used up."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedConversation:
+    """A conversation that its owner has deleted, until it is removed."""
+
+    conversation: Conversation = field(kw_only=False)
+    deleted_at: datetime
+    #: The conversation that was deleted: this one, or one that it is below.
+    deleted_with: ConversationId
+    was_archived: bool
+
+
+class Marks(Protocol):
+    """What owners note about their conversations, which are locked for it."""
+
+    def see(self, conversation: Conversation, up_to: MessageId | None = None) -> bool:
+        """Mark everything as seen, or what came up to a message; False: it was seen before."""
+
+    def pin(self, conversation: Conversation, *, pinned: bool) -> None: ...
+    def count_pinned(self, user: UserId) -> int: ...
+    def hide(self, before: Conversation, *, root: ConversationId) -> None:
+        """Hide a conversation that is deleted with `root`; before its work was ended it was so."""
+
+    def lock_deleted(self, user: UserId, conversation_id: ConversationId) -> DeletedConversation:
+        """Lock a conversation that was deleted and not removed yet."""
+
+    def is_deleted(self, user: UserId, conversation_id: ConversationId) -> bool: ...
+    def show(self, user: UserId, conversation_id: ConversationId) -> None:
+        """Show a deleted conversation again."""
+
+    def deleted_before(
+        self, before: datetime, *, limit: int
+    ) -> Sequence[tuple[UserId, ConversationId]]:
+        """Find those deleted by themselves before a time, the oldest first."""
+
+
 class Messages(Protocol):
     def recent(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
@@ -173,8 +217,27 @@ class Messages(Protocol):
         Those that were written in the same transaction may be missing.
         """
 
-    def remove_last(self, user: UserId, conversation_id: ConversationId) -> None:
-        """Delete the user's last message and all messages after it."""
+    def remove_last(self, user: UserId, conversation_id: ConversationId) -> MessageId:
+        """Mark the user's last message and all later ones as replaced; return its id."""
+
+    def detach_replaced(self, user: UserId, conversation_id: ConversationId) -> None:
+        """Delete the files that nothing else names than messages that were replaced.
+
+        After the new message is stored, which may name some of them.
+        """
+
+    def files_of(
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        *,
+        limit: int,
+        runs: Sequence[RunId] | None = None,
+    ) -> Sequence[FileReference]:
+        """Read the files of the newest messages that have any, newest first.
+
+        With `runs`, only those of messages that these have written.
+        """
 
 
 class Inbox(Protocol):
@@ -190,6 +253,9 @@ class Inbox(Protocol):
 
 class Questions(Protocol):
     def open_of(self, user: UserId, conversation_id: ConversationId) -> tuple[Question, ...]: ...
+    def open_of_all(
+        self, user: UserId, conversations: Sequence[ConversationId]
+    ) -> Mapping[ConversationId, tuple[Question, ...]]: ...
     def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId: ...
     def exists(self, user: UserId, question_id: QuestionId) -> bool: ...
     def open_around(
@@ -256,6 +322,25 @@ class Summaries(Protocol):
     def delete(self, user: UserId, conversation_id: ConversationId) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReadVersions:
+    """The versions of the rows from which it was decided that a tool may be called."""
+
+    conversation: str
+    #: Of the connection and its tool; empty: it belongs to none.
+    offered: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The result of a call, and the files that it uses from now on."""
+
+    call_id: CallId
+    result: str
+    failed: bool = False
+    files: Sequence[FileReference] = ()
+
+
 class ToolCalls(Protocol):
     def begin(
         self,
@@ -268,20 +353,19 @@ class ToolCalls(Protocol):
     ) -> None:
         """Record a call before it is made, and consume its grant."""
 
-    def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
-    def end(
-        self,
-        turn: Turn,
-        call_id: CallId,
-        result: str,
-        *,
-        failed: bool,
-        files: Sequence[FileReference] = (),
-        worked: bool = True,
-    ) -> None:
-        """Store the result of a call, which uses these files from now on.
+    def begin_again(
+        self, turn: Turn, call_id: CallId, call: ToolCall, *, read_only: bool, read: ReadVersions
+    ) -> bool:
+        """Record a call before it is made, if nothing has changed and the run may continue.
 
-        If its connection `worked`, that is recorded too. Without files it is one statement.
+        One statement, which waits for no lock. False: decide anew.
+        """
+
+    def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
+    def end(self, turn: Turn, *ends: CallEnd, worked: bool = True) -> None:
+        """Store the results of calls.
+
+        If their connections `worked`, that is recorded too. Without files it is one statement.
         """
 
     def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
@@ -346,6 +430,16 @@ class Grants(Protocol):
         """End all grants for the tools of a connection, in every conversation."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConversationSpending:
+    """What a conversation has spent with all jobs that it started."""
+
+    id: ConversationId
+    title: str
+    kind: Kind
+    spent: Amount
+
+
 class Spending(Protocol):
     def add(
         self,
@@ -355,6 +449,7 @@ class Spending(Protocol):
         cost: Cost,
         *,
         counts_to: Iterable[str],
+        usage: Usage | None = None,
     ) -> None: ...
     def state(
         self, user: UserId, root_id: ConversationId, keys: Iterable[str]
@@ -364,19 +459,33 @@ class Spending(Protocol):
     ) -> Mapping[UserId, SpendingState]:
         """Read the states of several users, each for a root conversation and some keys."""
 
+    def top(self, user: UserId, *, searched: int, limit: int) -> Sequence[ConversationSpending]:
+        """List the conversations that have spent most, among the last changed `searched`."""
+
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
         """Check whether spend was recorded at exactly that time."""
 
     def set_allowance(
         self, user: UserId, allowance: Allowance, root_id: ConversationId
     ) -> None: ...
-    def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
-        """Remove a user's own allowance, so that the default applies again."""
+    def reset_allowance(
+        self, user: UserId, scope: AllowanceScope, root_id: ConversationId | None = None
+    ) -> None:
+        """Remove a user's own allowance, so that the default applies again.
+
+        With the root conversation, if the scope is a conversation.
+        """
+
+    def set_ceiling(self, user: UserId, ceiling: Allowance) -> None:
+        """Set the most that a user may allow themselves."""
+
+    def reset_ceiling(self, user: UserId, scope: AllowanceScope) -> None: ...
 
 
 class Notices(Protocol):
     def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int: ...
     def mark_seen_until(self, user: UserId, last_id: NoticeId) -> int: ...
+    def mark_question_seen(self, user: UserId, which: ConversationId, asked: QuestionId) -> int: ...
 
 
 class Deliveries(Protocol):
@@ -431,6 +540,8 @@ class Tx(Protocol):
     @property
     def jobs(self) -> Jobs: ...
     @property
+    def marks(self) -> Marks: ...
+    @property
     def mcp_clients(self) -> McpClients: ...
     @property
     def memories(self) -> Memories: ...
@@ -439,9 +550,13 @@ class Tx(Protocol):
     @property
     def notices(self) -> Notices: ...
     @property
+    def operations(self) -> Operations: ...
+    @property
     def personal_data(self) -> PersonalData: ...
     @property
     def outages(self) -> Outages: ...
+    @property
+    def push_subscriptions(self) -> PushSubscriptions: ...
     @property
     def questions(self) -> Questions: ...
     @property

@@ -62,6 +62,8 @@ def test_what_a_server_says_of_its_own_tools_has_no_effect() -> None:
 
 
 READS = ToolNature(read_only=True, discloses=True)
+#: As our catalogue has them.
+READS_AGAIN = ToolNature(read_only=True, repeatable=True)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,10 @@ READS = ToolNature(read_only=True, discloses=True)
         (READS, Ticks(read_only=True), (True, True, False)),
         (READS, Ticks(read_only=False), (False, False, True)),
         (READS, Ticks(repeatable=False), (True, False, True)),
+        # What changes something may not be repeated because it was taken for a reading tool.
+        (READS_AGAIN, Ticks(read_only=False), (False, False, False)),
+        (READS_AGAIN, Ticks(read_only=False, repeatable=True), (False, True, False)),
+        (READS_AGAIN, Ticks(), (True, True, False)),
         (ToolNature(), Ticks(read_only=True), (True, True, False)),
         (ToolNature(), Ticks(repeatable=True), (False, True, False)),
     ],

@@ -109,7 +109,7 @@ def test_work_is_paused_that_loses_a_connection(reason: PauseReason | None) -> N
     step = transitions.lose_connection(replace(working(), pause_reason=reason), "Mail")
 
     paused = step.conversation
-    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.USER)
+    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.CONNECTION_REMOVED)
     assert (step.drops_queued, len(step.messages), len(step.notices)) == (True, 1, 1)
 
 

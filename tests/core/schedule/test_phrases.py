@@ -1,5 +1,6 @@
 """Phrases to schedules and back: which are understood, refused, and how schedules are described."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -156,6 +157,27 @@ def test_an_interval_is_understood_and_starts_now(text: str, every: timedelta) -
 @pytest.mark.parametrize(("text", "expression"), CRONS.items())
 def test_times_by_the_clock_are_understood(text: str, expression: str) -> None:
     assert parse(text) == Cron(expression, BERLIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "every 2 days at 9",
+        "every 0m",
+        "in -2h",
+        "at 25:00",
+        "every monday",
+        "whenever",
+        "next week",
+    ],
+)
+def test_the_examples_of_a_hint_can_be_typed(text: str) -> None:
+    with pytest.raises(BadSchedule) as refused:
+        parse(text)
+
+    examples = re.findall(r"`([^`]+)`", refused.value.hint)
+    assert [parse(example) is not None for example in examples] == [True] * len(examples)
+    assert examples
 
 
 @pytest.mark.parametrize("text", [*ONCE, *INTERVALS, *CRONS])

@@ -360,3 +360,31 @@ def test_an_answer_that_resumes_nothing_asks_for_no_model() -> None:
     assert step.answered == ((failed.id, transitions.STOP),)
     assert step.inbox == ()
     assert (step.conversation.work_profile, step.conversation.reply_profile) == ("", "")
+
+
+def test_what_a_user_deletes_ends_and_may_come_back_without_its_work() -> None:
+    works = make.conversation(
+        status=Status.BACKGROUND, schedule=Immediate(), next_run_at=NOON, questions=()
+    )
+
+    hidden = transitions.hide(works, now=NOON)
+    back = transitions.show_again(hidden.conversation, was_archived=False, lost_work=True)
+
+    assert hidden.conversation.status is Status.ARCHIVED
+    assert (hidden.conversation.schedule, hidden.conversation.next_run_at) == (None, None)
+    assert (hidden.stops, hidden.ends_all_grants) == (Stops.EVERYTHING, True)
+    assert back.conversation.status is Status.ACTIVE
+    assert "stays stopped" in back.messages[0].content
+
+
+def test_a_chat_that_a_user_deletes_comes_back_as_it_was() -> None:
+    chat = make.conversation(status=Status.WAITING_INPUT, questions=(make.question(),))
+
+    hidden = transitions.hide(chat, now=NOON)
+
+    assert hidden.withdrawn == (make.QUESTION,)
+    assert "withdrawn" in hidden.messages[0].content
+    assert hidden.conversation.ended_as is None
+    archived = transitions.show_again(hidden.conversation, was_archived=True)
+    assert archived.conversation.status is Status.ARCHIVED
+    assert archived.messages[0].content == "Restored."

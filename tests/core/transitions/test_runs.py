@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from support.cases.transition_cases import (
@@ -35,7 +36,7 @@ from backburner.core.conversation import (
 from backburner.core.notice import NoticeKind, result_hash
 from backburner.core.outcome import Complete, Continue
 from backburner.core.question import Purpose
-from backburner.core.run import Failure, FailureKind, RunKind, SkipReason
+from backburner.core.run import Failure, FailureKind, ItemKind, RunKind, SkipReason, StartedBy
 from backburner.core.schedule import CatchUp
 from backburner.core.transitions import FollowerEvent, Stops
 
@@ -358,3 +359,23 @@ def test_after_twenty_unattended_replies_the_conversation_asks() -> None:
     assert step.conversation.status is Status.WAITING_INPUT
     assert step.asked[0].run_kind is RunKind.REPLY
     assert [message.source for message in step.messages] == [Source.WORKER]
+
+
+@pytest.mark.parametrize(
+    ("work", "slot_at", "item", "start"),
+    [
+        ({}, None, ItemKind.EVENT, StartedBy.EVENT),
+        ({"failures": 1}, NOON, ItemKind.ANSWER, StartedBy.ANSWER),
+        ({"failures": 1}, NOON, None, StartedBy.SCHEDULE),
+        ({"failures": 1}, None, None, StartedBy.RETRY),
+        ({"crashes": 1}, None, None, StartedBy.RETRY),
+        ({}, None, None, StartedBy.START),
+        ({"run_count": 1}, None, None, StartedBy.CONTINUATION),
+    ],
+)
+def test_a_run_is_started_by_what_waits_for_it_or_by_its_time(
+    work: dict[str, Any], slot_at: datetime | None, item: ItemKind | None, start: StartedBy
+) -> None:
+    found = transitions.find_start(make.conversation(**work), slot_at=slot_at, item=item)
+
+    assert found is start

@@ -202,6 +202,13 @@ def test_a_job_is_described_by_its_status(job: Conversation, said: str) -> None:
     assert len(line) < 500
 
 
+def test_a_job_says_for_which_sign_in_it_waits() -> None:
+    waiting = replace(JOB, status=Status.ACTIVE, pause_reason=PauseReason.SIGNED_OUT)
+    line = describe_job(replace(view(waiting, WORK), waits_for="Reconnect mail."))
+
+    assert line.endswith("running, waits for the user: Reconnect mail.")
+
+
 def test_a_summary_says_how_to_get_results() -> None:
     jobs = [view(DONE), view(JOB, WorkSummary(calls=1))]
 

@@ -106,6 +106,8 @@ class Ticks:
 
     read_only: bool | None = None
     repeatable: bool | None = None
+    #: Agents do not get the tool.
+    off: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +140,12 @@ class ConnectionTool:
     @property
     def is_withheld(self) -> bool:
         """Whether it waits for its owner to accept its definition."""
-        return not self.gone and not self.is_accepted
+        return not (self.gone or self.is_accepted or self.ticks.off)
 
     @property
     def is_offered(self) -> bool:
         """Whether agents may see and call it."""
-        return not self.gone and self.is_accepted
+        return self.is_accepted and not (self.gone or self.ticks.off)
 
     @property
     def read_only(self) -> bool:
@@ -154,8 +156,10 @@ class ConnectionTool:
     @property
     def repeatable(self) -> bool:
         """Whether a call may be repeated that may have been made."""
-        ticked = self.ticks.repeatable
-        return self.nature.repeatable or self.read_only if ticked is None else ticked
+        if self.ticks.repeatable is not None:
+            return self.ticks.repeatable
+        # Our catalogue says it of tools that read: whoever says that one does not, denies both.
+        return self.read_only or (self.nature.repeatable and self.ticks.read_only is not False)
 
     @property
     def discloses(self) -> bool:

@@ -178,6 +178,7 @@ def _without_yes(ticks: Ticks) -> Ticks:
     return Ticks(
         read_only=None if ticks.read_only else ticks.read_only,
         repeatable=None if ticks.repeatable else ticks.repeatable,
+        off=ticks.off,
     )
 
 

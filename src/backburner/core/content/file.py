@@ -46,7 +46,8 @@ DEFAULT_LIMITS = FileLimits()
 class FileOrigin:
     """The first origin of a file."""
 
-    conversation_id: ConversationId
+    #: None: its user uploaded it, and no message has named it yet.
+    conversation_id: ConversationId | None = None
     run_id: RunId | None = None
     call_id: CallId | None = None
 
@@ -67,7 +68,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReference:
-    """A file as the result that it came with names it; it may have been deleted since."""
+    """A file as the result or message that it came with names it; it may have been deleted."""
 
     digest: str
     size: int

@@ -38,7 +38,7 @@ def describe(schedule: Schedule, *, zone: str, other: str = "another conversatio
             text = cron.explain_cron(expression)
             return f"{text[0].lower()}{text[1:]} ({own_zone})"
         case Interval(every):
-            return f"every {_duration(every)}"
+            return f"every {describe_duration(every)}"
         case Event(source):
             return f"whenever {source} reports an event"
         case After(on=on, once=once):
@@ -76,7 +76,8 @@ def _clock(local: datetime) -> str:
     return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
 
 
-def _duration(duration: timedelta) -> str:
+def describe_duration(duration: timedelta) -> str:
+    """Describe a duration as it follows "every": `hour`, `30 minutes`, `1 day 2 hours`."""
     hours, rest = divmod(duration, timedelta(hours=1))
     minutes, rest = divmod(rest, timedelta(minutes=1))
     # One day stays "24 hours": "every day" would suggest a fixed clock time.

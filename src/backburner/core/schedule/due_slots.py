@@ -98,7 +98,7 @@ def gap(schedule: Schedule, *, after: datetime, until: datetime) -> Gap | None:
         return None
     if len(counted) <= MAX_COUNTED_SLOTS:
         return Gap(len(counted), counted[0], counted[-1])
-    return Gap(MAX_COUNTED_SLOTS, counted[0], _newest_slot(schedule, until), or_more=True)
+    return Gap(MAX_COUNTED_SLOTS, counted[0], newest_slot(schedule, until), or_more=True)
 
 
 def due(
@@ -150,12 +150,12 @@ def _interval_gap(schedule: Interval, after: datetime, until: datetime) -> Gap |
 def _without_newest(schedule: Schedule, passed: Gap) -> Gap | None:
     if passed.first_at == passed.last_at:
         return None
-    before = _newest_slot(schedule, passed.last_at - TICK)
+    before = newest_slot(schedule, passed.last_at - TICK)
     count = passed.count if passed.or_more else passed.count - 1
     return replace(passed, count=count, last_at=before)
 
 
-def _newest_slot(schedule: Schedule, until: datetime) -> datetime:
+def newest_slot(schedule: Schedule, until: datetime) -> datetime:
     """Find the newest slot not later than `until`; there must be one."""
     if isinstance(schedule, Interval):
         return schedule.anchor + (until - schedule.anchor) // schedule.every * schedule.every

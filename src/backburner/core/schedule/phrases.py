@@ -30,6 +30,9 @@ PHRASE_HINT = (
 TIME_HINT = "Use a time such as `at 9`, `at 9:30`, `at 9am`, `at 17:00` or `at noon`."
 EVERY_HINT = "Use `every day at 9`, `every monday at 9` or `every month on the 1st at 9`."
 DURATION_HINT = "Use, for example, `30m`, `2h`, `1d` or `1 hour 30 minutes`."
+#: Whole phrases, as readers of a hint take its examples over.
+IN_HINT = "Use, for example, `in 30m`, `in 2h` or `in 1 hour 30 minutes`."
+INTERVAL_HINT = "Use, for example, `every 30m`, `every 2h`, `every 1d` or `every day at 9`."
 NUMBER_HINT = "Use, for example, `in 2h`, `every 2h` or `at 2`."
 DATE_HINT = "Use `2027-01-31 at 09:00`, or add an offset: `2027-01-31T09:00:00+01:00`."
 DAY_HINT = "Use `every friday at 9` for every week, or a date: `2027-01-29 at 09:00`."
@@ -65,16 +68,16 @@ def parse_schedule(text: str, *, zone: str, now: datetime) -> Schedule:
     raise BadSchedule(f"{words!r} is not a schedule.", hint=PHRASE_HINT)
 
 
-def parse_duration(text: str) -> timedelta:
+def parse_duration(text: str, *, hint: str = DURATION_HINT) -> timedelta:
     """Parse a duration: `30m`, `1h30m`, `1.5 hours`, `2 hours and 30 minutes`."""
     words = _tidy(text)
     match = re.fullmatch(DURATION, words)
     if not match or not words:
-        raise BadSchedule(f"{words!r} is not a duration.", hint=DURATION_HINT)
+        raise BadSchedule(f"{words!r} is not a duration.", hint=hint)
     parts = {unit: float(number) for unit, number in match.groupdict().items() if number}
     duration = timedelta(**parts)
     if not duration:
-        raise BadSchedule(f"{words!r} is zero.", hint=DURATION_HINT)
+        raise BadSchedule(f"{words!r} is zero.", hint=hint)
     if duration > MAX_SCHEDULE_AHEAD:
         raise BadSchedule(f"{words!r} is more than ten years.", hint="Check the unit.")
     return duration
@@ -96,15 +99,16 @@ def _at_once(_match: re.Match[str], _context: PhraseContext) -> Schedule:
 
 
 def _in(match: re.Match[str], context: PhraseContext) -> Schedule:
-    return Scheduled(context.now + _length(match))
+    return Scheduled(context.now + _length(match, IN_HINT))
 
 
 def _every(match: re.Match[str], context: PhraseContext) -> Schedule:
-    return Interval(_length(match), context.now)
+    return Interval(_length(match, INTERVAL_HINT), context.now)
 
 
-def _length(match: re.Match[str]) -> timedelta:
-    return parse_duration(f"1 {match['unit']}" if match["unit"] else match["length"])
+def _length(match: re.Match[str], hint: str) -> timedelta:
+    length = f"1 {match['unit']}" if match["unit"] else match["length"]
+    return parse_duration(length, hint=hint)
 
 
 def _on_days(days: str) -> Reader:
@@ -172,10 +176,15 @@ def _iso(match: re.Match[str], context: PhraseContext) -> Schedule:
 
 def _once(day: date, at: time, context: PhraseContext) -> Schedule:
     first, second = _both_moments(day, at, context)
+    text = f"{day} at {at:%H:%M} ({context.zone.key})"
+    if max(first, second) <= context.now:
+        now = context.now.astimezone(context.zone)
+        raise BadSchedule(
+            f"{text} is in the past.", hint=f"It is now {now:%Y-%m-%d, %H:%M}; choose a later time."
+        )
     if first == second:
         return Scheduled(first)
     local = [moment.astimezone(context.zone) for moment in (first, second)]
-    text = f"{day} at {at:%H:%M} ({context.zone.key})"
     if first > second:
         raise BadSchedule(
             f"{text} does not exist: clocks go forward.",

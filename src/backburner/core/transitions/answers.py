@@ -59,11 +59,17 @@ def answer(
     question = _find(conversation, question_id)
     accepted = accept_answer(question, text) if kept is None else kept
     note = answer_note(question.prompt, accepted)
-    return _apply(conversation, question, accepted, note, now=now)
+    return _apply(conversation, question, accepted, note, now=now, own=True)
 
 
 def _apply(
-    conversation: Conversation, question: Question, accepted: str, note: str, *, now: datetime
+    conversation: Conversation,
+    question: Question,
+    accepted: str,
+    note: str,
+    *,
+    now: datetime,
+    own: bool = False,
 ) -> Step:
     if question.purpose is Purpose.APPROVAL and tool_policy.GRANTS_TO_TASK in question.binds_to:
         # The caller gives the grants to the task; there is nothing to tell the test run itself.
@@ -81,7 +87,7 @@ def _apply(
         step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, accepted, now=now)
-    messages = (*record(question, note), *step.messages)
+    messages = (*record(question, note, own=own), *step.messages)
     return replace(step, answered=((question.id, accepted),), messages=messages)
 
 
@@ -90,12 +96,13 @@ def _name_call(question: Question) -> str:
     return f"{call['server']}/{call['tool']}"
 
 
-def record(question: Question, note: str) -> tuple[NewMessage, ...]:
+def record(question: Question, note: str, *, own: bool = False) -> tuple[NewMessage, ...]:
     """Keep the end of a question in the transcript; a proposal becomes the work itself."""
     if question.purpose is Purpose.PROPOSAL:
         return ()
     # The agent wrote the question, perhaps after it read outside text.
-    return (replace(system_message(note), outside=question.outside),)
+    message = replace(system_message(note, own=own), outside=question.outside)
+    return (replace(message, closes=question.id),)
 
 
 def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime) -> Step:
@@ -214,7 +221,9 @@ def _decide_proposal(
     started = replace(closed, schedule=approved)
     if approved is not None:
         started = replace(started, next_run_at=schedule.first_run_at(approved, now=now))
-    return Step(conversation=started, messages=(system_message("Approved. The work starts."),))
+    return Step(
+        conversation=started, messages=(system_message("Approved. The work starts.", own=True),)
+    )
 
 
 def _decide_change(

@@ -158,7 +158,8 @@ def lose_connection(conversation: Conversation, title: str) -> Step:
         f"The work is paused: {title}, which it uses, was removed. Resume it to let it go on"
         " without."
     )
-    return replace(report_stop(pause_work(conversation, PauseReason.USER), text), drops_queued=True)
+    paused = pause_work(conversation, PauseReason.CONNECTION_REMOVED)
+    return replace(report_stop(paused, text), drops_queued=True)
 
 
 def _pause_for(conversation: Conversation, reason: PauseReason) -> Step:

@@ -6,6 +6,8 @@ from datetime import datetime
 
 from backburner.core import routing
 from backburner.core import schedule as schedules
+from backburner.core.content.attachment import dump_files
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
     Conversation,
@@ -60,14 +62,18 @@ def receive_message(
     message_id: MessageId,
     now: datetime,
     profile: str | None = None,
+    files: tuple[FileReference, ...] = (),
 ) -> Step:
     """Receive a user's message: it answers the shown question if it matches, else gets a reply.
 
     `profile` is for that reply only, or for the run that the answer starts.
     """
     refuse_archived(conversation)
-    check_chat_message(text)
-    message = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
+    # Files need no words.
+    (check_message if files else check_chat_message)(text)
+    message = NewMessage(
+        role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id, files=files
+    )
     changed = replace(
         conversation, title=conversation.title or make_title(text), unattended_replies=0
     )
@@ -78,8 +84,13 @@ def receive_message(
         # What was asked stands before the answer.
         asked, *others = step.messages
         step = replace(step, messages=(asked, message, *others))
+        if files:
+            told = (
+                replace(one, content={**one.content, **dump_files(files)}) for one in step.inbox
+            )
+            step = replace(step, inbox=tuple(told))
     else:
-        item = _message_item(text, message_id, RunKind.REPLY)
+        item = _message_item(text, message_id, RunKind.REPLY, files)
         step = Step(conversation=changed, messages=(message,), inbox=(item,))
     return step if profile is None else _ask_for_profile(step, profile)
 
@@ -123,7 +134,7 @@ def start_afresh(conversation: Conversation, *, now: datetime) -> Step:
         fresh_at=now,
         state=drop_outside(conversation.state),
     )
-    return Step(conversation=fresh, messages=(system_message(STARTED_AFRESH),))
+    return Step(conversation=fresh, messages=(system_message(STARTED_AFRESH, own=True),))
 
 
 def rename(conversation: Conversation, title: str) -> Step:
@@ -226,13 +237,39 @@ def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str]
     if stopped:
         names = ", ".join(repr(title) for title in stopped)
         notes.append(f"Its tasks and jobs were cancelled: {names}. Results are kept.")
-    messages = (system_message(" ".join(["Archived.", *notes])),) if notes else ()
+    messages = (system_message(" ".join(["Archived.", *notes]), own=True),) if notes else ()
     return Step(
         conversation=replace(closed, status=Status.ARCHIVED, questions=()),
         messages=(*_withdrawal_notes(conversation), *messages),
         withdrawn=_open_question_ids(conversation),
         stops=Stops.EVERYTHING,
         signal=FollowerEvent.GONE,
+    )
+
+
+def hide(conversation: Conversation, *, now: datetime) -> Step:
+    """End everything in a conversation that its user has deleted; it may still be restored."""
+    ended = conversation
+    if conversation.schedule is not None:
+        ended = end_work(conversation, EndedAs.CANCELLED, now=now)
+    return Step(
+        conversation=replace(ended, status=Status.ARCHIVED, questions=()),
+        messages=_withdrawal_notes(conversation),
+        withdrawn=_open_question_ids(conversation),
+        stops=Stops.EVERYTHING,
+        ends_all_grants=True,
+    )
+
+
+def show_again(conversation: Conversation, *, was_archived: bool, lost_work: bool = False) -> Step:
+    """Show a conversation again that its user had deleted. Work that was stopped stays stopped."""
+    text = "Restored."
+    if lost_work:
+        text += " Its background work was stopped when it was deleted, and stays stopped."
+    status = Status.ARCHIVED if was_archived else Status.ACTIVE
+    return Step(
+        conversation=replace(conversation, status=status),
+        messages=(system_message(text, own=True),),
     )
 
 
@@ -295,8 +332,10 @@ def follow_up(
     return Step(conversation=resumed, messages=(message,), inbox=(item,))
 
 
-def _message_item(text: str, message_id: MessageId, run_kind: RunKind) -> NewItem:
-    content = {"message_id": message_id, "text": text}
+def _message_item(
+    text: str, message_id: MessageId, run_kind: RunKind, files: Sequence[FileReference] = ()
+) -> NewItem:
+    content = {"message_id": message_id, "text": text, **dump_files(files)}
     return NewItem(kind=ItemKind.MESSAGE, run_kind=run_kind, content=content)
 
 
@@ -318,5 +357,5 @@ def _withdrawal_notes(conversation: Conversation) -> tuple[NewMessage, ...]:
     return tuple(
         message
         for question in conversation.questions
-        for message in answers.record(question, withdrawal_note(question.prompt))
+        for message in answers.record(question, withdrawal_note(question.prompt), own=True)
     )

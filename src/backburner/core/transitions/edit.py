@@ -129,7 +129,7 @@ def cancel_and_archive(
     if is_busy:
         step = by_user.cancel(conversation, now=now, by_parent=by_parent, running=running)
     report = None if step.report is None else Report(text, failed=True, cancelled=True)
-    step = replace(step, messages=(*step.messages, system_message(text)), report=report)
+    step = replace(step, messages=(*step.messages, system_message(text, own=True)), report=report)
     if is_chat:
         return step
     return replace(

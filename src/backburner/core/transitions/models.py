@@ -24,7 +24,7 @@ def with_model(conversation: Conversation, routes: Routes, requested: str | None
 def model_note(before: Conversation, after: Conversation) -> tuple[NewMessage, ...]:
     if before.profile == after.profile:
         return ()
-    return (system_message(f"The model was changed to {after.profile}."),)
+    return (system_message(f"The model was changed to {after.profile}.", own=True),)
 
 
 def leave_demo(conversation: Conversation, after_demo: AfterDemo) -> Step | None:

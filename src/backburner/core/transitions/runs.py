@@ -34,7 +34,15 @@ from backburner.core.question import (
     Question,
     QuestionType,
 )
-from backburner.core.run import Failure, FailureKind, Run, SkippedSlots, SkipReason
+from backburner.core.run import (
+    Failure,
+    FailureKind,
+    ItemKind,
+    Run,
+    SkippedSlots,
+    SkipReason,
+    StartedBy,
+)
 from backburner.core.transitions.answers import FAILED_CONNECTIONS, STOP, TRY_AGAIN
 from backburner.core.transitions.shared_changes import (
     account_for_slots,
@@ -97,6 +105,21 @@ def begin(conversation: Conversation, *, now: datetime) -> RunStart:
         return RunStart(step, runs=True, slot_at=due.slot_at)
     passed, _ = advance_schedule(conversation, SkipReason.MISSED, now=now)
     return RunStart(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
+
+
+def find_start(
+    conversation: Conversation, *, slot_at: datetime | None, item: ItemKind | None
+) -> StartedBy:
+    """Find what starts a run: the first item that waits for it, or the time of the work."""
+    if item is not None:
+        return StartedBy(item.value)
+    if slot_at is not None:
+        return StartedBy.SCHEDULE
+    if conversation.failures > 0 or conversation.crashes > 0:
+        return StartedBy.RETRY
+    # Work that starts at once has no slot.
+    is_new = conversation.run_count == 0
+    return StartedBy.START if is_new else StartedBy.CONTINUATION
 
 
 def blame_pause(step: Step, *, resumed_at: datetime | None) -> Step:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from backburner.core import routing
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.ids import GrantId, MessageId, QuestionId
 from backburner.core.notice import Notice
@@ -40,6 +41,11 @@ class NewMessage:
     outside: bool = False
     #: The question that it shows in our own words.
     shows: QuestionId | None = None
+    #: It says what the user has just done, and is no news to them.
+    own: bool = False
+    #: The question whose end it records.
+    closes: QuestionId | None = None
+    files: tuple[FileReference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,8 @@ class Step:
         )
 
 
-def system_message(text: str) -> NewMessage:
-    return NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER)
+def system_message(text: str, *, own: bool = False) -> NewMessage:
+    return NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, own=own)
 
 
 def worker_message(text: str | None) -> tuple[NewMessage, ...]:

@@ -72,6 +72,8 @@ def summarize_jobs(
 def _status(job: JobView) -> str:
     if job.question is not None:
         return f"{job.status}, waits for the user's answer to: {_truncate(job.question)}"
+    if job.waits_for is not None:
+        return f"{job.status}, waits for the user: {job.waits_for.rstrip('.')}"
     if job.paused:
         return f"{job.status}, but paused"
     if job.completed_at is None:

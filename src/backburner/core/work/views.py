@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from backburner.core.conversation import (
+    HARMLESS_PAUSES,
     PASSING_PAUSES,
     Conversation,
     EndedAs,
@@ -117,6 +118,8 @@ class JobView:
     running: RunActivity | None
     #: Its texts may contain outside text.
     outside: bool = False
+    #: The connection that its user has to reconnect first, in words.
+    waits_for: str | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -227,7 +230,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         timeout=conversation.run_timeout,
         status=status,
         needs_you=bool(conversation.questions),
-        paused=conversation.pause_reason in (PauseReason.USER, *PASSING_PAUSES),
+        paused=conversation.pause_reason in HARMLESS_PAUSES,
         question=None if question is None else question.prompt,
         parent_id=conversation.parent_id,
         parent_run_id=conversation.parent_run_id,

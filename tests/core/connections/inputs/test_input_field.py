@@ -16,6 +16,9 @@ from backburner.core.errors import BadAnswer
 #: What each sends is not what it says.
 CROSSED = (InputOption("no", "Yes"), InputOption("yes", "No"))
 PEOPLE = (InputOption("ann", "Ann"), InputOption("u_2", "Bob"))
+NAMES = (InputOption("l_a", "Lee, Ann"), InputOption("b", "Bob"), InputOption("l,m", "Lists"))
+ALONE = (InputOption("l", "Lee"), InputOption("a", "Ann"))
+LEE_AND_BOB = '"Lee, Ann" (sends "l_a") | Bob (sends "b")'
 ANY_OF, ANN_AND_BOB = "any of these, with commas between them", 'Ann, Bob (sends "u_2")'
 
 
@@ -36,6 +39,10 @@ def field(kind: InputKind = InputKind.TEXT, **more: Any) -> InputField:
         (
             field(InputKind.CHOICES, options=PEOPLE, default=["ann", "u_2"]),
             f'who ({ANY_OF}; default: {ANN_AND_BOB}) [Ann | Bob (sends "u_2")]',
+        ),
+        (
+            field(InputKind.CHOICES, options=NAMES[:2], default=["l_a", "b"]),
+            f"who ({ANY_OF}; default: {LEE_AND_BOB.replace(' | ', ', ')}) [{LEE_AND_BOB}]",
         ),
         # Neither a name nor an option says what we have not said.
         (field(name="who (optional)"), '"who (optional)"'),
@@ -116,6 +123,14 @@ def test_a_default_that_cannot_be_shown_is_none(asked: InputField) -> None:
         (field(InputKind.CHOICE, options=CROSSED), "no", "yes"),
         (field(InputKind.CHOICE, options=(PEOPLE[1], PEOPLE[1])), "Bob", "u_2"),
         (field(InputKind.CHOICES, options=PEOPLE), "bob, Ann,", ("u_2", "ann")),
+        # Commas in options are theirs.
+        (field(InputKind.CHOICES, options=NAMES), "Lee, Ann", ("l_a",)),
+        (field(InputKind.CHOICES, options=NAMES), " Bob ,lee, ann,l,m", ("b", "l_a", "l,m")),
+        (field(InputKind.CHOICES, options=NAMES), '"Lee, Ann", "Bob"', ("l_a", "b")),
+        (field(InputKind.CHOICES, options=(*NAMES, *ALONE)), '"Lee, Ann"', ("l_a",)),
+        (field(InputKind.CHOICES, options=(*NAMES, *ALONE)), '"Lee", "Ann"', ("l", "a")),
+        (field(InputKind.CHOICES, options=NAMES), ",", ()),
+        (field(InputKind.CHOICE, options=NAMES), '"Lee, Ann"', "l_a"),
     ],
 )
 def test_an_answer_is_read_as_it_was_asked_for(asked: InputField, text: str, value: object) -> None:
@@ -130,6 +145,15 @@ def test_an_answer_is_read_as_it_was_asked_for(asked: InputField, text: str, val
         (field(InputKind.NUMBER), "1e999", "takes a number"),
         (field(InputKind.SWITCH), "perhaps", "takes yes or no"),
         (field(InputKind.CHOICE, options=PEOPLE), "eve", "'eve' is not one of the options"),
+        (field(InputKind.CHOICE, options=PEOPLE), '"eve', "is not one of the options"),
+        (field(InputKind.CHOICES, options=PEOPLE), "ann, eve", "'eve' is not one of the options"),
+        # Neither of the two is what was chosen for sure.
+        (
+            field(InputKind.CHOICES, options=(*NAMES, *ALONE)),
+            "Bob, Lee, Ann",
+            r"(?s)can be read in two ways.*Put options into quotes: \"Lee, Ann\" \(sends",
+        ),
+        (field(InputKind.CHOICES, options=PEOPLE), "Ann," * 1_000, "fewer options"),
         (
             field(InputKind.CHOICE, options=(InputOption("1", "Ann"), InputOption("2", "ann"))),
             "ann",

@@ -1,5 +1,7 @@
 """What servers ask of users: how it is shown, and how answers are read."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from backburner.core.connections.inputs.input_request import (
     InputNeeded,
     InputOption,
     InputRequest,
+    InputValues,
 )
 from backburner.core.errors import BackburnerError, BadAnswer
 from backburner.core.ids import CallId
@@ -39,6 +42,7 @@ from backburner.core.tool_policy import Tool, ToolCall, call_digest
 
 SEND = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
 COLOURS = (InputOption("r", "Red"), InputOption("g", "Green"))
+LOOKALIKES = (InputOption("delete", "Keep it"), InputOption("keep", "Keep it!"))
 HOW_TO_ANSWER = (
     "Answer with a line for each, such as `name: value`, or `decline`. A value without a line is"
     " sent with the default that is shown here; `accept` sends the defaults alone."
@@ -65,8 +69,8 @@ def field(kind: InputKind = InputKind.TEXT, **more: Any) -> InputField:
     return InputField(**{"name": "colour", "kind": kind, "required": True, **more})
 
 
-def values(question: Question, text: str) -> object:
-    return read_answer(question, text).answers["one"].values
+def values(question: Question, given: str | InputValues) -> object:
+    return read_answer(question, given).answers["one"].values
 
 
 def test_a_question_shows_the_server_and_its_words_as_quotes() -> None:
@@ -96,6 +100,8 @@ def test_a_question_shows_the_server_and_its_words_as_quotes() -> None:
         ((field(InputKind.CHOICES, options=COLOURS),), ()),
         ((field(InputKind.CHOICE, options=(COLOURS[0], COLOURS[0])),), ()),
         ((field(InputKind.CHOICE, options=(InputOption("d", "Decline"),)),), ()),
+        # An answer would mean either of them.
+        ((field(InputKind.CHOICE, options=LOOKALIKES),), ()),
         ((field(), field(name="other")), ()),
     ],
 )
@@ -121,6 +127,7 @@ def test_what_can_be_chosen_is_listed(
         (field(InputKind.CHOICES, options=COLOURS), "red, Green,", ("r", "g")),
         (field(InputKind.SWITCH), "Y", True),
         (field(InputKind.CHOICE, options=COLOURS), "2", "g"),
+        (field(InputKind.CHOICE, options=LOOKALIKES), "keep it!", "keep"),
         # One value is not left out: its default is only shown.
         (field(default="blue"), "accept", "accept"),
     ],
@@ -160,6 +167,18 @@ def test_no_words_of_a_server_pass_for_a_line_of_ours() -> None:
     assert len([line for line in lines if line.startswith("- ")]) == 2
 
 
+def test_the_name_of_the_tool_is_in_quotes_where_it_could_be_mistaken() -> None:
+    call = replace(SEND, tool=replace(SEND.tool, name="send: Backburner needs your yes"))
+    asked = InputNeeded(requests=(InputRequest(key="one", message="Well?"),))
+    question = input_question.input_question(
+        asked, call, CallId("t_call"), server="Mail", run_id=RUN, kind=RunKind.BACKGROUND, now=NOON
+    )
+
+    assert question.prompt.splitlines()[0] == (
+        'Mail asks you something during mail/"send: Backburner needs your yes":'
+    )
+
+
 def test_all_of_what_a_server_says_is_shown() -> None:
     question = ask(*(field(name=f"n{n}", description=f"{n}" * 90) for n in range(30)))
 
@@ -190,6 +209,14 @@ def test_several_values_have_a_line_each() -> None:
         read_answer(question, "count")
     with pytest.raises(BadAnswer, match="colour is missing"):
         read_answer(question, "colour:\ncount: 3")
+
+
+def test_names_of_values_may_have_colons() -> None:
+    question = ask(field(name="a: b"), field(name="a", required=False))
+
+    assert values(question, "a: b: c: d\na: e") == {"a: b": "c: d", "a": "e"}
+    assert values(question, '"a: b": c') == {"a: b": "c"}
+    assert values(question, "a: b: c\na: d: e") == {"a: b": "c", "a": "d: e"}
 
 
 def test_a_default_is_shown_and_only_then_sent_for_a_value_that_is_left_out() -> None:
@@ -247,6 +274,66 @@ def test_what_is_neither_accepted_nor_declined_is_no_answer_to_an_address() -> N
         with pytest.raises(BadAnswer):
             read_answer(question, text)
     assert values(question, "1") == {}
+
+
+FORM = (
+    field(name="to"),
+    field(InputKind.INTEGER, name="count", required=False, default=2),
+    field(InputKind.SWITCH, name="express", required=False),
+    field(InputKind.CHOICES, name="colours", options=COLOURS, required=False),
+)
+
+
+def test_the_values_of_a_form_are_sent_by_name() -> None:
+    given: dict[str, Any] = {
+        "to": "Ann: 1\nBerlin",
+        "count": 3,
+        "express": False,
+        "colours": ["r", "r", "g"],
+    }
+
+    assert values(ask(*FORM), given) == {**given, "colours": ("r", "g")}
+    # What is left out has its default, and what is empty is not sent.
+    assert values(ask(*FORM), {"to": "Ann"}) == {"to": "Ann", "count": 2}
+    assert values(ask(*FORM), {"to": "Ann", "count": None, "express": None}) == {"to": "Ann"}
+    # Where options can be pressed too, and for words that would mean something else.
+    assert values(ask(field(InputKind.SWITCH)), {"colour": True}) == {"colour": True}
+    assert values(ask(field(InputKind.CHOICE, options=COLOURS)), {"colour": "g"}) == {"colour": "g"}
+    assert values(ask(field(InputKind.NUMBER)), {"colour": 2.5}) == {"colour": 2.5}
+    assert values(ask(field()), {"colour": "decline"}) == {"colour": "decline"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "to is missing"),
+        ({"to": ""}, "to is missing"),
+        ({"to": 3}, "to takes a text"),
+        ({"to": "a", "count": "3"}, "count takes a whole number"),
+        ({"to": "a", "count": 2.5}, "count takes a whole number"),
+        ({"to": "a", "count": True}, "count takes a whole number"),
+        ({"to": "a", "count": 2**63}, "count takes a whole number"),
+        ({"to": "a", "express": "yes"}, "express takes true or false"),
+        ({"to": "a", "colours": "r"}, "colours takes a list of its options"),
+        ({"to": "a", "colours": ["Red"]}, "'Red' is not one of the options of colours"),
+        ({"to": "a", "other": "b"}, "'other' names none of the values"),
+        ({"to": "a" * (MAX_ANSWER_CHARS + 1)}, "too long"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadAnswer, match=told):
+        read_answer(ask(*FORM), given)
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    with pytest.raises(BadAnswer, match="takes a number"):
+        read_answer(ask(field(InputKind.NUMBER)), {"colour": math.inf})
+
+
+def test_an_address_takes_no_values() -> None:
+    with pytest.raises(BadAnswer, match="'to' names none of the values") as refused:
+        read_answer(ask(url="https://pay.example/1"), {"to": "a"})
+    assert "`answer`" in refused.value.hint
 
 
 def test_of_an_answer_only_whether_there_is_one_is_kept() -> None:

@@ -2,8 +2,22 @@
 
 import pytest
 
-from backburner.core.connections.inputs.input_request import InputField, InputRequest
+from backburner.core.connections.inputs.input_request import (
+    InputField,
+    InputKind,
+    InputOption,
+    InputRequest,
+)
 from backburner.core.connections.inputs.secret_words import asks_for_secret
+
+
+def choose(label: str, *, default: str = "") -> InputRequest:
+    options = (InputOption("a", label), InputOption("b", "No"))
+    fields = (
+        InputField(name="hint", kind=InputKind.CHOICE, options=options),
+        InputField(name="value", default=default),
+    )
+    return InputRequest(key="one", message="Please fill this in.", fields=fields)
 
 
 def request(
@@ -40,6 +54,8 @@ def request(
         request(name="cvv2"),
         request("Bitte gib dein Kontopasswort ein"),
         # Letters of full width.
+        choose("Write your mail password into the field below"),
+        choose("Yes", default="<type the password of your mailbox here>"),
         request("Enter your \uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44."),
     ],
 )
@@ -55,6 +71,8 @@ def test_a_request_for_a_secret_is_recognised(asked: InputRequest) -> None:
         request("How many tokens may the summary have?", name="max_tokens"),
         request("Who keeps the secretariat informed?", name="secretary"),
         request(name="email", format="email"),
+        # Of a ticket, for example.
+        choose("Password reset", default="Token of Alice has expired"),
         request("Compass or map?", name="compass", title="Keyboard layout"),
     ],
 )

@@ -2,17 +2,19 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from backburner.core.errors import BadRequest
 
 #: Text, a comment, or a comma with nothing but blanks and comments before the closing bracket.
+#: Nothing is tried in a second way, or again from the next character: files come from strangers.
 _TOKEN = re.compile(
-    r'"(?:[^"\\]|\\.)*"'
-    r"|//[^\n]*"
+    r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+    r"|//[^\n]*+"
     r"|/\*.*?(?:\*/|\Z)"
-    r"|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[\]}])",
+    r"|,(?=(?>\s|//[^\n]*+|/\*.*?\*/)*+[\]}])",
     re.DOTALL,
 )
 
@@ -55,8 +57,8 @@ def _blank(match: re.Match[str]) -> str:
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _SameName(next(name for name in names if names.count(name) > 1))
+        names = Counter(name for name, _ in pairs)
+        raise _SameName(next(name for name, count in names.items() if count > 1))
     return found
 
 

@@ -27,7 +27,10 @@ def read_bridge(program: ImportedProgram) -> ImportedServer | None:
         if word in _FLAGS or word.isdecimal():
             continue
         if word not in (*_WITH_VALUE, "--header", "--transport") or not words:
-            raise BadRequest(f"The option {word[:60]!r} of mcp-remote is not taken over.")
+            # Anything else may be a secret.
+            option = word.partition("=")[0][:60]
+            what = f"The option {option!r}" if option.startswith("--") else "An argument"
+            raise BadRequest(f"{what} of mcp-remote is not taken over.")
         value, *words = words
         if word == "--transport" and value not in _TRANSPORTS:
             raise BadRequest(

@@ -10,6 +10,9 @@ _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that say where or who, and are no secrets.
 PLAIN_VARIABLES = frozenset({"HOME", "LOGNAME", "USER"})
+MAX_RESOLVED_CHARS = 100_000
+#: Before the id of what is typed in.
+INPUT = "input:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,23 +26,30 @@ class Values:
 
     def resolve(self, text: str, label: str) -> str:
         """Replace the references in a text. Raises `BadRequest` if one has no value."""
+        length = len(text)
 
         def value(match: re.Match[str]) -> str:
-            return self._value(match[1], label)
+            nonlocal length
+            found = self._value(match[1], label)
+            length += len(found)
+            # One long value may be referred to a thousand times.
+            if length > MAX_RESOLVED_CHARS:
+                raise BadRequest(f"{label} is too long with its values.")
+            return found
 
         return _REFERENCE.sub(value, text)
 
     def _value(self, body: str, label: str) -> str:
         if body == "userHome":
             body = "HOME"
-        if body.startswith("input:"):
-            typed = self.inputs.get(body.removeprefix("input:"))
+        if body.startswith(INPUT):
+            typed = self.inputs.get(body.removeprefix(INPUT))
             if typed is None:
                 raise BadRequest(f"{label} is to be typed in, and there is no terminal to ask.")
             return typed
         name, has_default, default = _name(body).partition(":-")
         if not _VARIABLE.fullmatch(name) or name in _CLIENT_PLACES:
-            raise BadRequest(f"{label} refers to {_shown(body)}, which only its client knows.")
+            raise BadRequest(f"{label} refers to {_shown(name)}, which only its client knows.")
         found = self.variables.get(name)
         # As shells do: an empty variable has no value.
         if has_default:
@@ -76,14 +86,20 @@ def resolve_plain(text: str, values: Values, label: str) -> str:
 def find_inputs(text: str) -> Sequence[str]:
     """Return the ids of what is to be typed in for a text."""
     bodies: list[str] = _REFERENCE.findall(text)
-    return [body.removeprefix("input:") for body in bodies if body.startswith("input:")]
+    return [body.removeprefix(INPUT) for body in bodies if body.startswith(INPUT)]
 
 
 def find_variables(text: str) -> Sequence[str]:
     """Return the names of the variables that a text refers to."""
     bodies: list[str] = _REFERENCE.findall(text)
-    names = [_name(body).partition(":-")[0] for body in bodies if not body.startswith("input:")]
+    names = [_name(body).partition(":-")[0] for body in bodies if not body.startswith(INPUT)]
     return [name for name in names if name not in (*PLAIN_VARIABLES, "userHome")]
+
+
+def find_needed(text: str) -> Sequence[str]:
+    """Return the variables of a text that it has no value for if they are not set."""
+    bodies: list[str] = _REFERENCE.findall(text)
+    return find_variables("".join(f"${{{body}}}" for body in bodies if ":-" not in body))
 
 
 def describe_source(text: str) -> str:
@@ -91,7 +107,7 @@ def describe_source(text: str) -> str:
     bodies: list[str] = _REFERENCE.findall(text)
     found = (
         "what you type in"
-        if body.startswith("input:")
+        if body.startswith(INPUT)
         else f"your variable {'HOME' if body == 'userHome' else _name(body).partition(':-')[0]}"
         for body in bodies
     )

@@ -19,6 +19,8 @@ from backburner.core.validation import MAX_INTEGER, escape_hidden
 
 #: A longer default is not shown, and so it is not sent.
 MAX_DEFAULT_CHARS = 200
+#: Of an answer that names options.
+_MAX_PARTS = 1_000
 #: Of the options in a hint.
 _MAX_HINT_CHARS = 1_000
 _PLAIN_WORD = re.compile(r"[\w.,'&/+-]+(?: [\w.,'&/+-]+)*")
@@ -27,6 +29,14 @@ _KINDS = {
     InputKind.INTEGER: "a whole number",
     InputKind.SWITCH: "yes or no",
     InputKind.CHOICES: "any of these, with commas between them",
+}
+_TAKES = {
+    InputKind.TEXT: "a text",
+    InputKind.NUMBER: "a number",
+    InputKind.INTEGER: "a whole number",
+    InputKind.SWITCH: "true or false",
+    InputKind.CHOICE: "one of its options",
+    InputKind.CHOICES: "a list of its options",
 }
 _FORMATS = {
     "email": "an email address",
@@ -79,7 +89,43 @@ def read_value(field: InputField, text: str) -> InputValue:
         case InputKind.CHOICE:
             return _read_option(field, text)
         case _:
-            return tuple(_read_option(field, part) for part in text.split(",") if part.strip())
+            return _read_options(field, text)
+
+
+def check_value(field: InputField, value: InputValue) -> InputValue:
+    """Check a value that is an answer itself, not its words. Raises `BadAnswer`."""
+    match field.kind, value:
+        case InputKind.TEXT, str():
+            return value
+        case InputKind.SWITCH, bool():
+            return value
+        case ((InputKind.INTEGER | InputKind.NUMBER), (int() | float())) if _is_number(
+            field, value
+        ):
+            return value
+        case InputKind.CHOICE, str():
+            return _check_option(field, value)
+        case InputKind.CHOICES, (list() | tuple()):
+            return tuple(dict.fromkeys(_check_option(field, one) for one in value))
+        case _:
+            raise BadAnswer(f"{field.name} takes {_TAKES[field.kind]}.", hint="Give it as JSON.")
+
+
+def _is_number(field: InputField, value: InputValue) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if isinstance(value, int):
+        return abs(value) <= MAX_INTEGER
+    return field.kind is InputKind.NUMBER and math.isfinite(value)
+
+
+def _check_option(field: InputField, value: str) -> str:
+    if all(option.value != value for option in field.options):
+        raise BadAnswer(
+            f"{value[:60]!r} is not one of the options of {field.name}.",
+            hint=f"One of: {_list_for_hint(field)}.",
+        )
+    return value
 
 
 def _show_value(field: InputField, value: InputValue | None) -> str | None:
@@ -104,16 +150,18 @@ def _show_value(field: InputField, value: InputValue | None) -> str | None:
 
 
 def _show_chosen(field: InputField, value: str) -> str | None:
-    return next((_show_option(one) for one in field.options if one.value == value), None)
+    return next((_show_option(field, one) for one in field.options if one.value == value), None)
 
 
 def _list_options(field: InputField) -> str:
-    return " | ".join(_show_option(option) for option in field.options)
+    return " | ".join(_show_option(field, option) for option in field.options)
 
 
-def _show_option(option: InputOption) -> str:
+def _show_option(field: InputField, option: InputOption) -> str:
     """Show the label of an option, and what it sends where that is not the same."""
-    label = _show_word(option.label)
+    # Where commas part the options that are chosen, one with a comma looks like two.
+    is_quoted = field.kind is InputKind.CHOICES and "," in option.label
+    label = _quote(option.label) if is_quoted else _show_word(option.label)
     return (
         label if _is_same(option.label, option.value) else f"{label} (sends {_quote(option.value)})"
     )
@@ -141,17 +189,71 @@ def _read_number(field: InputField, text: str) -> int | float:
     return number
 
 
+def _read_options(field: InputField, text: str) -> tuple[str, ...]:
+    """Read options with commas between them. Options can have commas too, or be in quotes.
+
+    What can be read in two ways is refused: it would send what nobody has chosen.
+    """
+    parts = text.split(",")
+    if len(parts) > _MAX_PARTS:
+        raise BadAnswer(
+            f"{field.name} has fewer options than that.", hint="Name each of them once."
+        )
+    names = (name for one in field.options for name in (one.label, one.value))
+    longest = 1 + max((name.count(",") for name in names), default=0)
+    #: Of the parts from each on: two ways to read them at most.
+    ways: list[list[tuple[str, ...]]] = [[] for _ in parts] + [[()]]
+    for start in reversed(range(len(parts))):
+        found = dict.fromkeys(ways[start + 1]) if not parts[start].strip() else {}
+        for end in range(start + 1, min(start + longest, len(parts)) + 1):
+            option = _find_option(field, ",".join(parts[start:end]))
+            if option is not None:
+                found |= dict.fromkeys((option, *others) for others in ways[end])
+        ways[start] = list(found)[:2]
+    if not ways[0]:
+        # The first that is none.
+        return tuple(_read_option(field, part) for part in parts if part.strip())
+    if len(ways[0]) > 1:
+        raise BadAnswer(
+            f"{text.strip()[:60]!r} can be read in two ways.",
+            hint=f"Put options into quotes: {_list_for_hint(field)}.",
+        )
+    return ways[0][0]
+
+
 def _read_option(field: InputField, text: str) -> str:
-    """Read an option by its label, which is what was shown first, else by what it sends."""
-    labelled = {one.value for one in field.options if _is_same(one.label, text)}
-    named = {one.value for one in field.options if _is_same(one.value, text)}
-    for found in (labelled, named):
-        if len(found) == 1:
-            return found.pop()
+    found = _find_option(field, text)
+    if found is None:
+        raise BadAnswer(
+            f"{text.strip()[:60]!r} is not one of the options.",
+            hint=f"One of: {_list_for_hint(field)}.",
+        )
+    return found
+
+
+def _find_option(field: InputField, text: str) -> str | None:
+    """Find an option by its label, which is what was shown first, else by what it sends."""
+    for named in dict.fromkeys((text, _unquote(text))):
+        labelled = {one.value for one in field.options if _is_same(one.label, named)}
+        sent = {one.value for one in field.options if _is_same(one.value, named)}
+        for found in (labelled, sent):
+            if len(found) == 1:
+                return found.pop()
+    return None
+
+
+def _list_for_hint(field: InputField) -> str:
     options = _list_options(field)
-    if len(options) > _MAX_HINT_CHARS:
-        options = f"{options[:_MAX_HINT_CHARS]}…"
-    raise BadAnswer(f"{text.strip()[:60]!r} is not one of the options.", hint=f"One of: {options}.")
+    return options if len(options) <= _MAX_HINT_CHARS else f"{options[:_MAX_HINT_CHARS]}…"
+
+
+def _unquote(text: str) -> str:
+    """Read what stands in quotes, as it is shown; without quotes, the text itself."""
+    try:
+        inner = json.loads(text) if text.strip().startswith('"') else text
+    except ValueError:
+        return text
+    return inner if isinstance(inner, str) else text
 
 
 def _is_same(one: str, other: str) -> bool:

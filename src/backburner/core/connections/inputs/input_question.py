@@ -9,7 +9,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from backburner.core.connections.inputs.input_field import describe_field, read_value, show_default
+from backburner.core.connections.inputs.input_field import (
+    check_value,
+    describe_field,
+    read_value,
+    show_default,
+)
 from backburner.core.connections.inputs.input_request import (
     InputAction,
     InputAnswer,
@@ -20,6 +25,7 @@ from backburner.core.connections.inputs.input_request import (
     InputOption,
     InputRequest,
     InputValue,
+    InputValues,
 )
 from backburner.core.errors import BadAnswer
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
@@ -28,14 +34,17 @@ from backburner.core.question import (
     DECLINE,
     FIRST_REMINDER,
     MAX_ANSWER_CHARS,
+    MAX_OPTIONS,
     MAX_PROMPT_CHARS,
     Purpose,
     Question,
     QuestionType,
+    are_distinct,
+    list_options,
     match_answer,
 )
 from backburner.core.run import RunKind
-from backburner.core.tool_policy import ToolCall, approval_binding
+from backburner.core.tool_policy import ToolCall, approval_binding, show_tool
 from backburner.core.validation import check_text
 
 #: What is kept of an answer.
@@ -88,29 +97,29 @@ def input_question(
     )
 
 
-def read_answer(question: Question, text: str) -> InputAnswers:
-    """Read an answer for the server. Raises `BadAnswer` if it is not what was asked for."""
-    requests = [_load(request) for request in question.binds_to["requests"]]
-    words = check_text("The answer", text, limit=MAX_ANSWER_CHARS).strip()
+def read_answer(question: Question, given: str | InputValues) -> InputAnswers:
+    """Read an answer for the server: words, or values by name. Raises `BadAnswer`."""
+    requests = load_requests(question)
+    fields = [field for one in requests for field in one.fields]
+    if not isinstance(given, str):
+        return _accept(requests, _check_values(fields, given))
+    words = check_text("The answer", given, limit=MAX_ANSWER_CHARS).strip()
     if question.options:
         words = match_answer(question.type, question.options, words) or words
     if words.casefold() == DECLINE:
         answer = InputAnswer(action=InputAction.DECLINE)
         return InputAnswers(answers={request.key: answer for request in requests})
-    given = _read_words(question, [field for one in requests for field in one.fields], words)
-    return InputAnswers(
-        answers={
-            request.key: InputAnswer(
-                action=InputAction.ACCEPT,
-                values={
-                    field.name: value
-                    for field in request.fields
-                    if (value := _choose_value(field, given.get(field.name))) is not None
-                },
-            )
-            for request in requests
-        }
+    said = _read_words(question, fields, words)
+    named = {field.name: field for field in fields}
+    return _accept(
+        requests,
+        {name: read_value(named[name], text) if text else None for name, text in said.items()},
     )
+
+
+def load_requests(question: Question) -> Sequence[InputRequest]:
+    """Load what a server asks for in a question."""
+    return [_load(request) for request in question.binds_to.get("requests", ())]
 
 
 def summarize_answer(answers: InputAnswers) -> str:
@@ -127,13 +136,15 @@ def _options(needed: InputNeeded) -> tuple[str, ...]:
     if len(fields) == 1 and fields[0].kind is InputKind.SWITCH:
         return ("yes", "no", DECLINE)
     labels = [option.label for option in fields[0].options]
-    plain = {label.strip().casefold() for label in labels} | {DECLINE}
+    options = (*labels, DECLINE)
     is_choice = len(fields) == 1 and fields[0].kind is InputKind.CHOICE
-    return (*labels, DECLINE) if is_choice and len(plain) == len(labels) + 1 <= 25 else ()
+    # Where an answer could mean two of them, it is read as it is written.
+    return options if is_choice and are_distinct(options) and len(options) <= MAX_OPTIONS else ()
 
 
 def _describe(needed: InputNeeded, call: ToolCall, server: str) -> str:
-    lines = [f"{server} asks you something during {call.tool.server}/{call.tool.name}:"]
+    during = show_tool(call.tool.server, call.tool.name)
+    lines = [f"{server} asks you something during {during}:"]
     for request in needed.requests:
         lines += [f"> {line}" for line in request.message.splitlines()]
         if request.url:
@@ -183,7 +194,7 @@ def _read_words(question: Question, fields: Sequence[InputField], words: str) ->
     if not fields:
         raise BadAnswer(
             f"{words[:60]!r} is not a valid answer.",
-            hint=f"Answer with one of: {', '.join(question.options)}.",
+            hint=f"Answer with one of: {list_options(question.options)}.",
             options=question.options,
         )
     return _read_lines(fields, words)
@@ -193,9 +204,8 @@ def _read_lines(fields: Sequence[InputField], text: str) -> Mapping[str, str]:
     names = {field.name.casefold(): field.name for field in fields}
     given = dict[str, str]()
     for line in text.splitlines():
-        name, colon, value = line.partition(":")
-        known = names.get(name.strip().casefold())
-        if line.strip() and (known is None or not colon):
+        known, value = _split_line(names, line)
+        if line.strip() and known is None:
             raise BadAnswer(
                 f"{line[:60]!r} names none of the values.",
                 hint=f"Write a line for each: {', '.join(f'{one}: …' for one in names.values())}.",
@@ -205,10 +215,58 @@ def _read_lines(fields: Sequence[InputField], text: str) -> Mapping[str, str]:
     return given
 
 
-def _choose_value(field: InputField, text: str | None) -> InputValue | None:
-    """Return the value to send; None: nothing. `text` is None if the answer does not name it."""
-    value = field.default if text is None else read_value(field, text) if text else None
-    if value is None and field.required:
+def _split_line(names: Mapping[str, str], line: str) -> tuple[str | None, str]:
+    """Split a line after the name of a value; None: it has none. Names can have colons too."""
+    parts = line.split(":", maxsplit=1 + max(name.count(":") for name in names))
+    for end in range(len(parts) - 1, 0, -1):
+        name = ":".join(parts[:end]).strip()
+        known = names.get(name.casefold()) or names.get(name.strip('"').casefold())
+        if known is not None:
+            return known, ":".join(parts[end:])
+    return None, ""
+
+
+def _check_values(
+    fields: Sequence[InputField], given: InputValues
+) -> Mapping[str, InputValue | None]:
+    """Check the values of a form. Empty ones are not sent, nor are their defaults."""
+    named = {field.name: field for field in fields}
+    if unknown := next((name for name in given if name not in named), None):
+        names = ", ".join(named) or "none: answer it with `answer`"
+        raise BadAnswer(f"{unknown[:60]!r} names none of the values.", hint=f"They are: {names}.")
+    if sum(len(value) for value in given.values() if isinstance(value, str)) > MAX_ANSWER_CHARS:
+        raise BadAnswer(
+            "The answer is too long.", hint=f"Use at most {MAX_ANSWER_CHARS:,} characters."
+        )
+    return {
+        name: None if value in ("", None) else check_value(named[name], value)
+        for name, value in given.items()
+    }
+
+
+def _accept(
+    requests: Sequence[InputRequest], given: Mapping[str, InputValue | None]
+) -> InputAnswers:
+    """Send the given values, and the defaults of those that are not named."""
+    return InputAnswers(
+        answers={
+            request.key: InputAnswer(
+                action=InputAction.ACCEPT,
+                values={
+                    field.name: value
+                    for field in request.fields
+                    if (value := _choose_value(field, given)) is not None
+                },
+            )
+            for request in requests
+        }
+    )
+
+
+def _choose_value(field: InputField, given: Mapping[str, InputValue | None]) -> InputValue | None:
+    """Return the value to send; None: nothing."""
+    value = given.get(field.name, field.default)
+    if field.required and value is None:
         raise BadAnswer(f"{field.name} is missing.", hint="Give it, or decline.")
     return value
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 InputValue = str | int | float | bool | Sequence[str]
+#: Values by the names of their fields; None and the empty text: nothing.
+InputValues = Mapping[str, InputValue | None]
 
 
 class InputKind(StrEnum):

@@ -77,6 +77,10 @@ _ASKED = re.compile(
     r"(?:pin|token|(?:\d+|four|five|six|eight) (?:digit|character)s? code)\b"
     r"|\byour (?:\w+ ){0,2}key(?= *(?:\||$))"
 )
+#: Who asks for something says one of these.
+_INVITES = re.compile(
+    r"\b(?:your|enter|type|paste|copy|write|put|fill|give|tell|send|provide|submit|supply)\b"
+)
 #: A code that came another way proves who somebody is.
 _SENT = r"(?:sent|texted|e ?mailed|received|sms|text message|authenticator)"
 _SENT_CODE = re.compile(
@@ -117,7 +121,24 @@ def asks_for_secret(request: InputRequest) -> bool:
         or _any_finds((_NAMES,), names)
         # What a message speaks of, a field may ask for.
         or _any_finds((_SENT_CODE,), [". ".join(texts)])
+        or any(map(_invites, _filled_in(request)))
     )
+
+
+def _filled_in(request: InputRequest) -> Iterator[str]:
+    """List the words that can be chosen, or stand in a value already."""
+    for each in request.fields:
+        for option in each.options:
+            yield from (option.label, option.value)
+        if isinstance(each.default, str):
+            yield each.default
+
+
+def _invites(text: str) -> bool:
+    """Say whether words that may well speak of secrets ask for one."""
+    words = _words(_letters(text))
+    has_secret = _PARTS.search(words.replace(" ", "")) or _any_finds((_SECRETS, _NAMES), [text])
+    return bool(has_secret and _INVITES.search(words))
 
 
 def _any_finds(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> bool:

@@ -1,0 +1,1 @@
+"""Rules of the channels on which people are told."""
