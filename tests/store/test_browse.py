@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from sqlalchemy import CompoundSelect, Select, insert, select
-from support.cases.query_plans import plan
+from support.cases.query_plans import explain, plan
 from support.stage import make
 from support.stage.make import MATE, NOON, USER
 from support.stage.scene import Scene
 from support.statements import scans, watched
 
 from backburner.core import transitions
+from backburner.core.content.search import ExcerptPart
 from backburner.core.conversation import Status
 from backburner.core.ids import new_call_id
 from backburner.core.run import RunStatus
@@ -20,6 +21,7 @@ from backburner.core.tool_policy import Tool, ToolCall
 from backburner.ports import (
     ConversationFilter,
     ConversationPage,
+    Hit,
     NewMemory,
     PageKey,
     StoredResponse,
@@ -27,7 +29,8 @@ from backburner.ports import (
 )
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.queries import activity, browse
+from backburner.store.dialect import is_sqlite
+from backburner.store.queries import activity, browse, search, timeline
 from backburner.store.queries import conversations as listed
 from backburner.store.records import memories
 from backburner.store.tx import Tx
@@ -60,6 +63,16 @@ LISTS: dict[str, tuple[Select[Any] | CompoundSelect[Any], str]] = {
         listed.select_page(ConversationFilter(top_level=True, archived=False), AFTER),
         "ix_conversations_listed",
     ),
+    "pinned": (
+        listed.select_page(ConversationFilter(pinned=True, archived=False), AFTER),
+        "ix_conversations_pinned",
+    ),
+    "not pinned": (
+        listed.select_page(ConversationFilter(pinned=False, archived=False, top_level=True), AFTER),
+        "ix_conversations_listed",
+    ),
+    "unread": (listed.select_page(ConversationFilter(unread=True), AFTER), "ix_conversations_jobs"),
+    "how many run": (activity.count_running, "uq_runs_running"),
     "running": (activity.select_runs(RunStatus.RUNNING, after=True), "uq_runs_running"),
     "queued": (activity.select_runs(RunStatus.QUEUED, after=True), "ix_runs_queued_of_user"),
     "failed": (activity.select_runs(RunStatus.FAILURE, after=True), "ix_runs_of_user"),
@@ -68,10 +81,16 @@ LISTS: dict[str, tuple[Select[Any] | CompoundSelect[Any], str]] = {
     "messages, next": (browse.messages_after, "ix_messages_of_conversation"),
     "questions": (browse.questions_page, "ix_questions_open"),
     "questions, next": (browse.questions_after, "ix_questions_open"),
+    "questions of a conversation": (timeline.questions_page, "ix_questions_of_conversation"),
+    "questions of a conversation, next": (
+        timeline.questions_after,
+        "ix_questions_of_conversation",
+    ),
     "runs": (browse.runs_page, "ix_runs_of_conversation"),
     "runs, next": (browse.runs_after, "ix_runs_of_conversation"),
     "notices": (browse.notices_page, "sqlite_autoindex_notices_1"),
     "notices, next": (browse.notices_after, "sqlite_autoindex_notices_1"),
+    "unseen notices": (browse.unseen_numbers, "ix_notices_unseen"),
     "memories": (memories.select_page, "sqlite_autoindex_memories_1"),
     "memories, next": (memories.select_page_after, "sqlite_autoindex_memories_1"),
 }
@@ -90,6 +109,21 @@ def test_a_list_walks_an_index_that_begins_with_the_owner(sqlite: Database, name
     if name not in FEW:
         # Rows of the same moment may be sorted, never all of them.
         assert not any("B-TREE FOR ORDER BY" in step for step in steps), steps
+
+
+def test_what_a_list_shows_is_found_by_indexes(sqlite: Database) -> None:
+    scene = Scene(sqlite)
+    chats = [scene.chat().id for _ in range(2)]
+    with watched(sqlite) as seen:
+        scene.run(lambda tx: tx.browse.list_facts(USER, chats))
+    ((statement, values),) = seen
+
+    steps = explain(sqlite, statement, values)
+    # The one that is counted is what was found.
+    assert not any("SCAN" in step for step in steps if step != "SCAN anon_1"), steps
+    assert not any("B-TREE" in step for step in steps), steps
+    unseen = "ix_messages_of_conversation (user_id=? AND conversation_id=? AND number>?)"
+    assert any(unseen in step for step in steps), steps
 
 
 @pytest.mark.parametrize("page", [browse.notices_page, browse.notices_after])
@@ -161,7 +195,7 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     chat = scene.chat()
     scene.say(chat, "Needle")
     assert found_titles(look(scene, ConversationFilter(search="needle")))
-    many = listed.MAX_MESSAGES
+    many = search.MAX_MESSAGES
     rows = [
         {
             "id": f"m_{number}",
@@ -181,6 +215,64 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
 
     assert found_titles(look(scene, ConversationFilter(search="hay"))) == ["Chat"]
     assert found_titles(look(scene, ConversationFilter(search="needle"))) == []
+
+
+def test_words_are_found_whatever_their_case_accents_and_order(scene: Scene) -> None:
+    chat = scene.chat()
+    scene.change(chat, lambda found: transitions.rename(found, "Größe"))
+    scene.say(chat, "Das CAFÉ am Fluß, cafe\u0301 und ﬁlm. 100%_ is\\so. " + "x" * 20_000 + " end")
+
+    def finds(words: str) -> bool:
+        return found_titles(look(scene, ConversationFilter(search=words))) == ["Größe"]
+
+    for words in (
+        *("cafe", "Café", "fluss das", "CAFE FLUSS", "GRÖSSE", "film", "grosse cafe", "100%_"),
+        *('"am fluß"', "is\\so", " das  am "),
+    ):
+        assert finds(words), words
+    for words in ("cafes", "cafe nothing", '"fluss am"', "100__", "end", "100%s"):
+        assert not finds(words), words
+
+
+def test_a_search_says_where_it_found_the_words(scene: Scene) -> None:
+    chat, other = scene.chat(), scene.chat()
+    scene.change(chat, lambda found: transitions.rename(found, "Deploy the page"))
+    for number in range(5):
+        scene.say(chat, f"Message {number} about **Berlin**, and more.")
+    scene.say(other, "Nothing of it.")
+
+    (row,) = look(scene, ConversationFilter(search="deploy berlin")).conversations
+
+    title, *said = row.hits
+    assert title == Hit((ExcerptPart("Deploy", is_hit=True), ExcerptPart(" the page")))
+    assert [hit.parts[0].text for hit in said] == [f"Message {n} about " for n in (4, 3, 2)]
+    assert said[0].parts[1:] == (ExcerptPart("Berlin", is_hit=True), ExcerptPart(", and more."))
+    newest = scene.run(lambda tx: tx.browse.messages(USER, chat.id, None, limit=1))[0]
+    assert (said[0].message_id, said[0].role) == (newest.id, newest.role)
+    assert said[0].created_at == newest.created_at
+    # Where all words are in the title, messages have at least one of them.
+    (row,) = look(scene, ConversationFilter(search="deploy")).conversations
+    assert len(row.hits) == 1
+
+
+def test_a_search_takes_few_statements_and_scans_nothing(scene: Scene) -> None:
+    for _ in range(3):
+        scene.say(scene.chat(), "Needle")
+
+    with watched(scene.database) as seen:
+        look(scene, ConversationFilter(search="needle hay needle"))
+        assert len(look(scene, ConversationFilter(search="needle")).conversations) == 3
+
+    reads = [(statement, values) for statement, values in seen if "like" in statement.lower()]
+    assert len(reads) == 3
+    if is_sqlite(scene.database.engine):
+        for statement, values in reads:
+            assert not scans(scene.database, statement, values), statement
+            steps = explain(scene.database, statement, values)
+            found = [step for step in steps if step.startswith("SEARCH messages")]
+            index = "ix_messages_of_conversation (user_id=? AND conversation_id=?"
+            assert all(f"USING INDEX {index}" in step for step in found), steps
+            assert found
 
 
 def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene) -> None:

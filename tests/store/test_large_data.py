@@ -14,6 +14,7 @@ from support.stage.scene import Scene
 from support.statements import scans, watched
 
 from backburner.core import transitions
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.conversation import Conversation, Destination, Status
 from backburner.core.ids import GrantId, MessageId, NoticeId, RunId, UserId, new_call_id
 from backburner.core.schedule import Interval
@@ -44,6 +45,9 @@ class Home:
     told: NoticeId
 
 
+ALLOWANCE = Allowance(AllowanceScope.CONVERSATION, tokens=9)
+
+
 @pytest.fixture
 def scene(database: Database) -> Scene:
     return Scene(database)
@@ -62,6 +66,9 @@ def settle_in(scene: Scene, user: UserId) -> Home:
         which = new_call_id()
         tx.tool_calls.begin(claim.turn, which, call, read_only=True)
         tx.memories.put(user, NewMemory(key="key", text="text"))
+        tx.spending.set_allowance(user, ALLOWANCE, task.id)
+        cost = Cost(Amount(1, 1), priced=True)
+        tx.spending.add(claim.turn, task.id, "m", cost, counts_to=[f"conversation:{task.id}"])
 
     scene.run(add)
     scene.finish(claim)
@@ -90,6 +97,9 @@ def crowd(scene: Scene) -> Home:
         multiply(tx.connection, tables.notices, USER, NOTICES, **in_chat, seen_at="t.created_at")
         for name in ("events", *MULTIPLIED):
             multiply(tx.connection, tables.metadata.tables[name], MATE, OTHERS)
+        multiply(tx.connection, tables.spend, MATE, OTHERS, run_id="t.run_id || n")
+        multiply(tx.connection, tables.totals, MATE, OTHERS, what="t.what || n")
+        multiply(tx.connection, tables.allowances, MATE, OTHERS, root_id="t.root_id || n")
 
     scene.run(fill)
     if not is_sqlite(scene.database.engine):
@@ -121,9 +131,23 @@ LOOKS: dict[str, Look] = {
     "jobs": lambda tx, _: tx.browse.conversations(
         USER, ConversationFilter(view=View.JOBS), None, limit=PAGE
     ),
+    "unread ones": lambda tx, _: tx.browse.conversations(
+        USER, ConversationFilter(unread=True), None, limit=PAGE
+    ),
+    "a few of them": lambda tx, home: tx.browse.conversations(
+        USER, ConversationFilter(archived=False, among=[home.task.id]), None, limit=PAGE
+    ),
     "a search": lambda tx, _: tx.browse.conversations(
         USER, ConversationFilter(search="nothing has this"), None, limit=PAGE
     ),
+    "a search that finds something": lambda tx, home: tx.browse.hits(
+        USER, ["hello"], {home.chat.id: ""}
+    ),
+    "questions of a conversation": lambda tx, home: tx.browse.asked(
+        USER, home.task.id, None, limit=PAGE
+    ),
+    "runs by their ids": lambda tx, home: tx.browse.runs_with_ids(USER, home.task.id, [home.run]),
+    "what runs did": lambda tx, home: tx.browse.run_details(USER, [home.run]),
     "messages": lambda tx, home: tx.browse.messages(USER, home.chat.id, None, limit=PAGE),
     "messages, next": lambda tx, home: tx.browse.messages(
         USER, home.chat.id, (f"{home.said}5000",), limit=PAGE

@@ -450,3 +450,20 @@ def test_in_a_checkout_alembic_itself_finds_nothing_to_write(migrated_sqlite_url
     )
 
     assert (done.returncode, done.stdout) == (0, "No new upgrade operations detected.\n"), done
+
+
+def test_nothing_from_before_is_unseen(engine: Engine, tmp_path: Path) -> None:
+    bring_up_to_date(engine, versions=(first(19, OUR_VERSIONS, tmp_path / "before"),))
+    with engine.begin() as connection:
+        fill(connection, "1")
+        tables = {table.name: table for table in reflect(connection)}
+        connection.execute(tables["conversations"].update().values(status="waiting_input"))
+    bring_up_to_date(engine)
+
+    with engine.begin() as connection:
+        after = read(connection)
+    assert [row["news"] for row in after["messages"]] in ([0], [False])
+    (conversation,) = after["conversations"]
+    assert conversation["seen_number"] == 0
+    # The question that was open.
+    assert conversation["seen_at"] is not None

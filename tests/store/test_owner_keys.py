@@ -24,6 +24,7 @@ EXCEPTIONS = {
     ("install", ("key",)): "a setting of the install",
     ("install_secrets", ("name",)): "a secret of the install itself",
     ("outages", ("profile",)): "a model that all users share",
+    ("workers", ("name",)): "a process of the install",
     ("audit", ("id",)): "what operators did, whatever becomes of those it names",
 }
 #: Whose rows are numbered, and whose have an id of their own.

@@ -24,9 +24,10 @@ from backburner import store
 from backburner.core import ids, transitions
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.channels.push import PushSubscription
 from backburner.core.connections import connection
 from backburner.core.connections.connection import ConnectionTool, ToolDefinition
-from backburner.core.content.file import FileOrigin, StoredFile
+from backburner.core.content.file import FileOrigin, FileReference, StoredFile
 from backburner.core.conversation import Conversation, Destination
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
@@ -52,12 +53,14 @@ from backburner.core.work.folders import Folder
 from backburner.core.work.summary import NewSummary
 from backburner.core.work.views import WorkSummary
 from backburner.ports import (
+    CallEnd,
     Claim,
     ConversationFilter,
     ConversationPage,
     EventKind,
     NewCredential,
     NewMemory,
+    ReadVersions,
     Reply,
     RunCounts,
     SpendingState,
@@ -74,12 +77,15 @@ from backburner.store.records.waits import Waits
 from backburner.store.tx import Tx
 
 #: What says whose something is.
-OWNERS = (UserId, Turn, Conversation, Step, connection.Connection)
+OWNERS = (UserId, Turn, Conversation, Step, connection.Connection, PushSubscription)
 IDS = tuple(kind for kind in vars(ids).values() if hasattr(kind, "__supertype__"))
 REFUSALS = (NotFound, Fenced, Conflict, IntegrityError)
 
 #: They make something of the caller's own, and look up nothing.
-BIRTHS = {"accounts.add", "connections.add", "conversations.add", "conversations.insert"}
+BIRTHS = {
+    *("accounts.add", "connections.add", "conversations.add", "conversations.insert"),
+    "push_subscriptions.put",
+}
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,7 @@ class Home:
     replying: Claim
     ended: Conversation
     job: Conversation
+    deleted: Conversation
     #: A token that has a place.
     token: str
     #: The number of a change.
@@ -139,7 +146,19 @@ FILE = StoredFile(
     origin=FileOrigin(make.OTHER),
     created_at=NOON,
 )
+WITH_FILE, REPLACED = ids.MessageId("m_with_file"), ids.MessageId("m_replaced")
 OTHER_FILE = replace(FILE, digest="d2" * 32)
+BROWSER = PushSubscription(
+    id=ids.PushId("p_browser"),
+    user_id=USER,
+    session="",
+    endpoint="https://push.example/send",
+    receiver_key=b"key",
+    auth=b"auth",
+    server_key=b"server",
+    label="phone",
+    created_at=NOON,
+)
 MEMORY = NewMemory(key="key", text="text")
 COST = Cost(Amount(1, 1), priced=True)
 ALLOWANCE = Allowance(AllowanceScope.CONVERSATION, 1, 1)
@@ -162,6 +181,16 @@ def turn_of(me: UserId, home: Home) -> Turn:
 
 def hold_all(tx: Tx, turn: Turn) -> list[Conversation]:
     return [tx.turns.hold(held) for held in tx.turns.hold_all([turn])]
+
+
+def begin_again(tx: Tx, me: UserId, home: Home) -> object:
+    held = tx.turns.hold(home.held.turn)
+    read = ReadVersions(tx.turns.version(home.held.turn) or "")
+    begun = tx.tool_calls.begin_again(
+        turn_of(me, home), ids.new_call_id(), CALL, read_only=False, read=read
+    )
+    # SQLite has no versions.
+    return begun or (not read.conversation and me == held.user_id)
 
 
 def held_by(me: UserId, home: Home) -> Step:
@@ -187,8 +216,26 @@ def server_of(me: UserId) -> connection.Connection:
 
 
 ATTEMPTS: dict[str, Attempt] = {
+    "push_subscriptions.find": lambda tx, me, _: tx.push_subscriptions.find(me, BROWSER.endpoint),
+    "push_subscriptions.list": lambda tx, me, _: tx.push_subscriptions.list(me),
+    "push_subscriptions.load": lambda tx, me, _: tx.push_subscriptions.load(me, BROWSER.id),
+    "push_subscriptions.mark_failed": lambda tx, me, _: tx.push_subscriptions.mark_failed(
+        me, BROWSER.id, "busy"
+    ),
+    "push_subscriptions.mark_sent": lambda tx, me, _: tx.push_subscriptions.mark_sent(
+        me, BROWSER.id
+    ),
+    "push_subscriptions.remove": lambda tx, me, _: tx.push_subscriptions.remove(me, BROWSER.id),
+    "push_subscriptions.remove_all": lambda tx, me, _: tx.push_subscriptions.remove_all(me),
+    "push_subscriptions.remove_of_session": lambda tx, me, home: (
+        tx.push_subscriptions.remove_of_session(me, home.token)
+    ),
+    "push_subscriptions.targets": lambda tx, me, _: tx.push_subscriptions.targets(me),
     "questions.open_with": lambda tx, me, _: tx.questions.open_with(me, Purpose.QUESTION),
     "runs.waiting_for_sign_in": lambda tx, me, _: tx.runs.waiting_for_sign_in(me),
+    "connection_calls.count": lambda tx, me, _: tx.connection_calls.count(
+        me, [SERVER.id], since=NOON
+    ),
     "connection_calls.page": lambda tx, me, _: tx.connection_calls.page(me, limit=10),
     "connection_calls.record_unknown": lambda tx, me, home: tx.connection_calls.record_unknown(
         me, home.held.run.id
@@ -239,6 +286,10 @@ ATTEMPTS: dict[str, Attempt] = {
     "secrets.lock_key": lambda tx, me, _: tx.secrets.lock_key(me),
     "secrets.put_key": lambda tx, me, _: tx.secrets.put_key(me, b"other"),
     "secrets.remove": lambda tx, me, _: tx.secrets.remove(me, ""),
+    "browse.titles": lambda tx, me, home: tx.browse.titles(me, [home.kept.id]),
+    "browse.titles_in_folder": lambda tx, me, _: tx.browse.titles_in_folder(
+        me, FOLDER.path, "", limit=9
+    ),
     "browse.conversation": lambda tx, me, home: tx.browse.conversation(me, home.kept.id),
     "browse.conversations": lambda tx, me, _: _without(
         tx.browse.conversations(me, ConversationFilter(search="work"), None, limit=9),
@@ -248,19 +299,46 @@ ATTEMPTS: dict[str, Attempt] = {
         me, [parent for parent in [home.job.parent_id] if parent is not None], limit=9
     ),
     "browse.work_facts": lambda tx, me, home: tx.browse.work_facts(me, home.kept.id, limit=9),
+    "browse.asked": lambda tx, me, home: tx.browse.asked(me, home.kept.id, None, limit=9),
+    "browse.runs_with_ids": lambda tx, me, home: tx.browse.runs_with_ids(
+        me, home.held.conversation.id, [home.held.run.id]
+    ),
+    "browse.run_details": lambda tx, me, home: tx.browse.run_details(me, [home.held.run.id]),
+    "browse.matches": lambda tx, me, home: tx.browse.matches(me, ["hello"], [home.chat.id]),
+    "browse.hits": lambda tx, me, home: tx.browse.hits(me, ["hello"], {home.chat.id: ""}),
+    "browse.list_facts": lambda tx, me, home: tx.browse.list_facts(me, [home.kept.id]),
     "browse.activities": lambda tx, me, home: tx.browse.activities(me, [home.held.conversation.id]),
     "browse.runs_by_status": lambda tx, me, _: tx.browse.runs_by_status(
         me, RunStatus.RUNNING, None, limit=9
     ),
+    "browse.count_running": lambda tx, me, _: tx.browse.count_running(me),
     "browse.call_summaries": lambda tx, me, home: tx.browse.call_summaries(
         me, home.held.run.id, None, limit=9
     ),
+    "browse.call": lambda tx, me, home: tx.browse.call(me, home.held.run.id, home.call),
     "browse.calls": lambda tx, me, home: tx.browse.calls(me, home.held.run.id),
     "browse.question": lambda tx, me, _: tx.browse.question(me, make.QUESTION),
     "browse.messages": lambda tx, me, home: tx.browse.messages(me, home.kept.id, None, limit=9),
+    "browse.count_unseen_notices": lambda tx, me, _: tx.browse.count_unseen_notices(me, limit=9),
     "browse.notices": lambda tx, me, _: tx.browse.notices(me, None, unseen=False, limit=9),
     "browse.questions": lambda tx, me, _: tx.browse.questions(me, None, limit=9),
     "browse.runs": lambda tx, me, home: tx.browse.runs(me, home.kept.id, None, limit=9),
+    "browse.run_parts": lambda tx, me, home: tx.browse.run_parts(me, [home.queued.run.id]),
+    "browse.prompts": lambda tx, me, home: tx.browse.prompts(me, home.queued.run.id, limit=9),
+    "browse.model_calls": lambda tx, me, home: tx.browse.model_calls(me, home.held.run.id, limit=9),
+    "browse.run_costs": lambda tx, me, home: tx.browse.run_costs(me, [home.held.run.id]),
+    "browse.run_totals": lambda tx, me, home: tx.browse.run_totals(me, [home.held.run.id]),
+    "browse.awaited_jobs": lambda tx, me, home: tx.browse.awaited_jobs(me, [home.queued.run.id]),
+    "browse.asked_by": lambda tx, me, home: tx.browse.asked_by(
+        me, replace(home.queued.run, id=make.RUN), limit=9
+    ),
+    "browse.earlier_runs": lambda tx, me, home: tx.browse.earlier_runs(
+        me, replace(home.queued.run, id=make.RUN), limit=9
+    ),
+    "browse.later_runs": lambda tx, me, home: tx.browse.later_runs(
+        me, replace(home.queued.run, started_at=BEFORE), limit=9
+    ),
+    "browse.last_runs": lambda tx, me, home: tx.browse.last_runs(me, home.kept.id, limit=9),
     "browse.require": lambda tx, me, home: tx.browse.require(me, home.kept.id),
     "turns.commit": lambda tx, me, home: tx.turns.commit(
         turn_of(me, home), held_by(me, home), SUCCESS
@@ -269,6 +347,10 @@ ATTEMPTS: dict[str, Attempt] = {
         turn_of(me, home), held_by(me, home), until=None
     ),
     "turns.hold": lambda tx, me, home: tx.turns.hold(turn_of(me, home)),
+    "turns.version": lambda tx, me, home: (
+        tx.turns.hold(turn_of(me, home)),
+        tx.turns.version(turn_of(me, home)),
+    ),
     "turns.hold_all": lambda tx, me, home: hold_all(tx, turn_of(me, home)),
     "turns.is_cancelled": lambda tx, me, home: tx.turns.is_cancelled(
         replace(home.stopping.turn, user_id=me)
@@ -296,6 +378,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "files.find": lambda tx, me, home: tx.files.find(me, FILE.digest[:16], home.kept.id),
     "files.forget_conversation": lambda tx, me, home: tx.files.forget_conversation(
         me, home.kept.id
+    ),
+    "files.forget_messages": lambda tx, me, home: tx.files.forget_messages(
+        me, home.kept.id, [WITH_FILE]
     ),
     "files.load": lambda tx, me, _: tx.files.load(me, FILE.digest),
     "files.page": lambda tx, me, _: tx.files.page(me, None, limit=9),
@@ -340,8 +425,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "tool_calls.begin": lambda tx, me, home: tx.tool_calls.begin(
         turn_of(me, home), ids.new_call_id(), CALL, read_only=False
     ),
+    "tool_calls.begin_again": begin_again,
     "tool_calls.end": lambda tx, me, home: tx.tool_calls.end(
-        turn_of(me, home), home.call, "Done.", failed=False
+        turn_of(me, home), CallEnd(home.call, "Done.")
     ),
     "tool_calls.take_in_doubt": lambda tx, me, home: tx.tool_calls.take_in_doubt(turn_of(me, home)),
     "tool_calls.has_begun": lambda tx, me, home: tx.tool_calls.has_begun(
@@ -365,7 +451,20 @@ ATTEMPTS: dict[str, Attempt] = {
     "memories.recall": lambda tx, me, _: tx.memories.recall(me, ["text"], limit=9),
     "memories.remove": lambda tx, me, _: tx.memories.remove(me, "key"),
     "memories.search": lambda tx, me, _: tx.memories.search(me, ["text"], limit=9),
+    "marks.count_pinned": lambda tx, me, _: tx.marks.count_pinned(me),
+    "marks.pin": lambda tx, me, home: tx.marks.pin(
+        tx.conversations.lock(me, home.kept.id), pinned=True
+    ),
+    "marks.hide": lambda tx, me, home: tx.marks.hide(
+        tx.conversations.lock(me, home.kept.id), root=home.kept.id
+    ),
+    "marks.is_deleted": lambda tx, me, home: tx.marks.is_deleted(me, home.deleted.id),
+    "marks.lock_deleted": lambda tx, me, home: tx.marks.lock_deleted(me, home.deleted.id),
+    "marks.show": lambda tx, me, home: tx.marks.show(me, home.deleted.id),
+    "marks.see": lambda tx, me, home: tx.marks.see(tx.conversations.lock(me, home.kept.id)),
     "messages.append": lambda tx, me, home: tx.messages.append(me, home.kept.id, SAID, run_id=None),
+    "messages.detach_replaced": lambda tx, me, home: tx.messages.detach_replaced(me, home.kept.id),
+    "messages.files_of": lambda tx, me, home: tx.messages.files_of(me, home.kept.id, limit=9),
     "messages.recent": lambda tx, me, home: tx.messages.recent(me, home.kept.id, limit=9),
     "messages.recent_of_each": lambda tx, me, home: [
         message
@@ -379,6 +478,12 @@ ATTEMPTS: dict[str, Attempt] = {
         kept_by(me, home), TOLD, cause="new", run_id=None
     ),
     "notices.mark_seen": lambda tx, me, home: tx.notices.mark_seen(me, [home.told]),
+    "notices.mark_seen_in": lambda tx, me, home: tx.notices.mark_seen_in(
+        me, home.kept.id, until=NOON
+    ),
+    "notices.mark_question_seen": lambda tx, me, home: tx.notices.mark_question_seen(
+        me, home.kept.id, make.QUESTION
+    ),
     "notices.mark_seen_until": lambda tx, me, home: tx.notices.mark_seen_until(me, home.told),
     "questions.open_around": lambda tx, me, home: tx.questions.open_around(me, home.kept.id),
     "questions.open_allowances": lambda tx, me, _: tx.questions.open_allowances(me),
@@ -413,7 +518,7 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.queued.run.id, home.queued.turn.epoch
     ),
     "runs.load": lambda tx, me, home: tx.runs.load(me, home.held.run.id),
-    "runs.prove": lambda tx, me, home: tx.runs.prove(me, home.held.run.id, 99),
+    "runs.prove": lambda tx, me, home: tx.runs.prove(replace(turn_of(me, home), epoch=99)),
     "runs.queue": lambda tx, me, home: tx.runs.queue(me, home.held.run.id, until=None),
     "runs.queued": lambda tx, me, home: tx.runs.queued(me, home.kept.id),
     "runs.skip": lambda tx, me, home: tx.runs.skip(me, home.kept.id, [SKIPPED], revision=1),
@@ -430,12 +535,13 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.held.conversation.id, NewSummary(session_id="s", text="New."), outside=True
     ),
     "spending.state": lambda tx, me, home: _without(
-        tx.spending.state(me, home.kept.id, ["user"]), SpendingState({}, [], [])
+        tx.spending.state(me, home.kept.id, ["user"]), SpendingState({}, [], [], [])
     ),
     "spending.states": lambda tx, me, home: _without(
-        tx.spending.states({me: (home.kept.id, ["user"])})[me], SpendingState({}, [], [])
+        tx.spending.states({me: (home.kept.id, ["user"])})[me], SpendingState({}, [], [], [])
     ),
     "spending.was_recorded": lambda tx, me, home: tx.spending.was_recorded(turn_of(me, home), NOON),
+    "spending.top": lambda tx, me, _: tx.spending.top(me, searched=99, limit=9),
     "spending.reset_allowance": lambda tx, me, _: tx.spending.reset_allowance(
         me, AllowanceScope.DAY
     ),
@@ -445,6 +551,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "steps.write": lambda tx, me, home: steps.write(
         tx, Step(conversation=kept_by(me, home), messages=SAID), cause="new"
     ),
+    "away.bars": lambda tx, me, _: tx.away.bars(me, BEFORE, limit=9),
+    "away.active_bars": lambda tx, me, _: tx.away.active_bars(me, limit=9),
+    "away.asked": lambda tx, me, home: tx.away.asked(me, [home.kept.id], BEFORE, limit=9),
     "away.pending_questions": lambda tx, me, _: tx.away.pending_questions(me, limit=9),
     "away.runs_by_conversation": lambda tx, me, _: tx.away.runs_by_conversation(
         me, BEFORE, limit=9
@@ -475,6 +584,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "jobs.has_session": lambda tx, me, home: tx.jobs.has_session(
         me, home.held.conversation.id, "s"
     ),
+    "jobs.parents": lambda tx, me, _: tx.jobs.parents(me, searched=9, limit=9),
+    "jobs.level": lambda tx, me, home: tx.jobs.level(me, [home.kept.id], each=9, limit=9).jobs,
+    "jobs.costs": lambda tx, me, home: tx.jobs.costs(me, [home.held.conversation.id]),
     "jobs.lock": lambda tx, me, home: tx.jobs.lock(me, [home.job.id]),
     "outages.longest_waiting": lambda tx, me, _: tx.outages.longest_waiting(
         me, ProfileFilter(("",)), before=tx.now + timedelta(days=999)
@@ -520,6 +632,7 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.kept.id, since=BEFORE
     ),
     "tasks.rejected_proposals": lambda tx, me, _: tx.tasks.rejected_proposals(me, since=BEFORE),
+    "tasks.planned": lambda tx, me, _: tx.tasks.planned(me, limit=9),
     "tasks.scheduled": lambda tx, me, _: tx.tasks.scheduled(me, limit=9),
     "waits.awaited_by": lambda tx, me, home: Waits(tx).awaited_by(me, home.kept.id, make.OTHER),
     "waits.begin": lambda tx, me, home: Waits(tx).begin(turn_of(me, home), {make.OTHER: False}),
@@ -542,10 +655,15 @@ OF_THEIR_OWN: dict[str, Attempt] = {
     "files.begin": lambda tx, me, _: tx.files.begin(me, OTHER_FILE),
     "folders.put": lambda tx, me, _: tx.folders.put(me, FOLDER),
     "memories.put": lambda tx, me, _: tx.memories.put(me, MEMORY),
+    "secrets.add": lambda tx, me, _: tx.secrets.add(me, f"of {me}", b"sealed"),
     "secrets.add_key": lambda tx, me, _: tx.secrets.add_key(me, b"wrapped"),
     "secrets.put": lambda tx, me, _: tx.secrets.put(me, "mail", b"sealed"),
     "spending.add": lambda tx, me, home: tx.spending.add(
-        turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"]
+        turn_of(me, home),
+        home.kept.id,
+        "model",
+        COST,
+        counts_to=["user", f"run:{home.held.run.id}", f"conversation:{home.kept.id}"],
     ),
     "spending.set_allowance": lambda tx, me, home: tx.spending.set_allowance(
         me, ALLOWANCE, home.kept.id
@@ -554,7 +672,13 @@ OF_THEIR_OWN: dict[str, Attempt] = {
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {
     *("audit.of_user", "audit.record"),
-    *("accounts.change", "accounts.disable", "accounts.load", "accounts.password_hash"),
+    *(
+        "accounts.change",
+        "accounts.disable",
+        "accounts.known",
+        "accounts.load",
+        "accounts.password_hash",
+    ),
     *(
         "accounts.set_password",
         "away.mark_seen",
@@ -569,6 +693,7 @@ OF_A_USER = {
         "users.load",
     ),
     *("users.lock", "users.pause_everything", "users.set_paused", "users.set_zone"),
+    *("users.zones", "spending.set_ceiling", "spending.reset_ceiling"),
 }
 
 
@@ -656,13 +781,17 @@ def furnish(scene: Scene) -> Home:
         replying=replying,
         ended=ended.conversation,
         job=_job(scene, kept),
+        deleted=_deleted(scene),
         token=scene.run(partial(_tokens, kept)),
         change=scene.run(lambda tx: tx.events.latest(USER)),
     )
     _dismiss(scene, kept)
+    scene.run(lambda tx: tx.marks.pin(tx.conversations.lock(USER, chat.id), pinned=True))
     scene.say(scene.chat())
     scene.run(lambda tx: tx.connections.add(SERVER))
     scene.change(kept, lambda found: Step(conversation=replace(found, connections=(SERVER.name,))))
+    browser = replace(BROWSER, session=home.token)
+    scene.run(lambda tx: tx.push_subscriptions.put(browser))
     scene.run(lambda tx: tx.started_sign_ins.put(USER, STARTED))
     scene.run(lambda tx: tx.token_leases.take(USER, SERVER.id, "one", lease=timedelta()))
     scene.run(partial(_store_file, kept))
@@ -710,6 +839,12 @@ def _job(scene: Scene, parent: Conversation) -> Conversation:
     return scene.add(transitions.start_job(ids.new_conversation_id(), USER, brief, now=NOON))
 
 
+def _deleted(scene: Scene) -> Conversation:
+    chat = scene.chat()
+    scene.run(lambda tx: tx.marks.hide(tx.conversations.lock(USER, chat.id), root=chat.id))
+    return chat
+
+
 def _tokens(place: Conversation, tx: Tx) -> str:
     """Have a token that has a place, and one that had it before."""
     former, token = (
@@ -734,6 +869,11 @@ def _store_file(place: Conversation, tx: Tx) -> None:
     tx.files.begin(USER, FILE)
     tx.files.write(USER, FILE.digest, 0, b"data")
     tx.files.use(USER, FILE.digest, conversation_id=place.id, used_by=ids.new_call_id())
+    named = FileReference(digest=FILE.digest, size=4, media_type="text/plain", name="a.txt")
+    said = [replace(SAID[0], id=which, files=(named,)) for which in (WITH_FILE, REPLACED)]
+    tx.messages.append(USER, place.id, said, run_id=None)
+    replaced = update(tables.messages).where(tables.messages.c.id == REPLACED)
+    tx.connection.execute(replaced.values(replaced_at=NOON))
 
 
 def _only_id(scene: Scene, table: Table) -> Any:
@@ -758,7 +898,7 @@ def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
     unknown = update(tables.tool_calls).where(tables.tool_calls.c.id == calls[1])
     scene.run(lambda tx: tx.connection.execute(unknown.values(state="unknown", ended_at=NOON)))
     recorded = scene.run(begin)
-    scene.run(lambda tx: tx.tool_calls.end(claim.turn, recorded, "", failed=False))
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, CallEnd(recorded, "")))
     return calls
 
 

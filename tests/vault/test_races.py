@@ -45,6 +45,30 @@ def test_the_first_key_of_a_user_is_made_once(database: Database, tmp_path: Path
     assert len(database.run(lambda tx: tx.secrets.all_keys())) == 2
 
 
+@pytest.mark.parametrize("owner", [USER, None], ids=["user", "install"])
+def test_of_several_that_add_a_secret_at_once_the_first_wins(
+    database: Database, tmp_path: Path, owner: UserId | None
+) -> None:
+    together = Barrier(MANY)
+
+    def add(number: int) -> tuple[bool, bytes | None]:
+        vault = SealingVault(MasterKeys(tmp_path / "master_keys"))
+        together.wait(20)
+
+        def work(tx: Tx) -> tuple[bool, bytes | None]:
+            added = vault.add(tx.secrets, owner, "key", b"%d" % number)
+            return added, vault.load(tx.secrets, owner, "key")
+
+        return database.run(work)
+
+    with ThreadPoolExecutor(MANY) as threads:
+        results = list(threads.map(add, range(MANY)))
+
+    assert sorted(added for added, _ in results) == [False] * (MANY - 1) + [True]
+    assert len({secret for _, secret in results}) == 1
+    assert results[int(results[0][1] or b"")][0]
+
+
 def test_of_machines_that_use_the_vault_first_at_once_one_makes_the_master_key(
     database: Database, tmp_path: Path
 ) -> None:

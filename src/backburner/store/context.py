@@ -17,7 +17,7 @@ from backburner.store.compiled import call_before_each
 from backburner.store.dialect import Clock, has_row_locks, read_clock, with_clock_after
 from backburner.store.events import Events
 from backburner.store.types import to_micros
-from backburner.store.writes import Ending, Gathered, Values, Write, execute
+from backburner.store.writes import Ending, Gathered, Source, Values, Write, execute
 
 
 class Context:
@@ -106,9 +106,10 @@ class Context:
         *rows: Values,
         otherwise: type[Exception] | None = None,
         apart: str = "",
+        source: Source | None = None,
     ) -> None:
         """Write rows now, or together with others; see `Gathered.add` for `apart`."""
-        write = Write(statement, rows, otherwise)
+        write = Write(statement, rows, otherwise, source)
         if not rows:
             return
         if self._gathered is None:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     QueuePool,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     Select,
     StaticPool,
     Table,
+    Text,
     create_engine,
     event,
     func,
@@ -31,6 +33,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy import cast as cast_to
 from sqlalchemy.dialects import postgresql, registry, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
@@ -38,6 +41,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from backburner.store.compiled import DirectConnection
+from backburner.store.folding import add_to_sqlite
 from backburner.store.types import to_micros
 
 #: How long a writer waits for the lock of another one.
@@ -256,6 +260,15 @@ def with_clock_after(statement: Select[Any]) -> Select[Any]:
     return select(statement.cte("locked"), func.clock_timestamp().label("clock"))
 
 
+def version_of(*tables: Table) -> ColumnElement[str]:
+    """Return the version of a row of each table: another one after any change of one of them.
+
+    On PostgreSQL only, whose rows know the transaction that wrote them.
+    """
+    written_by = (cast_to(literal_column(f"{table.name}.xmin"), Text) for table in tables)
+    return func.concat_ws(text("' '"), *written_by)
+
+
 def insert_if_absent(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
     """Insert a row unless its key exists; return whether it was inserted."""
     statement = _insert(connection, table).values(**row).on_conflict_do_nothing()
@@ -297,6 +310,17 @@ def count_other_connections(connection: Connection) -> int:
     if connection.dialect.name == "sqlite":
         return 0
     return int(connection.execute(_COUNT_CONNECTIONS).scalar_one())
+
+
+def database_size(connection: Connection) -> int:
+    """Return the bytes of the database, without logs."""
+    if connection.dialect.name == "sqlite":
+        pages, size = (
+            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+            for name in ("page_count", "page_size")
+        )
+        return pages * size
+    return int(connection.execute(_SELECT_SIZE).scalar_one())
 
 
 def check_pages(connection: Connection) -> list[str]:
@@ -369,6 +393,7 @@ _RAISE_SEQUENCE = text(
     " FROM (SELECT CAST(pg_get_serial_sequence(:table, :column) AS regclass)) AS of (counter)"
 )
 _SELECT_CLOCK = text("SELECT clock_timestamp()")
+_SELECT_SIZE = text("SELECT pg_database_size(current_database())")
 _COUNT_CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND usename = current_user AND pid <> pg_backend_pid()"
@@ -439,6 +464,7 @@ def _is_without_file(url: URL) -> bool:
 def _set_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     # The transaction handling of Python's driver would begin transactions too late.
     connection.isolation_level = None
+    add_to_sqlite(connection)
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",
@@ -452,5 +478,6 @@ def _set_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> No
 
 def _set_reading_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     connection.isolation_level = None
+    add_to_sqlite(connection)
     for pragma in ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}")

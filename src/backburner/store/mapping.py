@@ -38,6 +38,7 @@ from backburner.core.run import (
     RunStatus,
     SkippedSlots,
     SkipReason,
+    StartedBy,
 )
 from backburner.core.schedule import After, Gap
 from backburner.core.schedule.serialize import from_json, to_json
@@ -160,6 +161,8 @@ def to_message(row: Row[Any]) -> Message:
         run_id=row.run_id,
         outside=row.outside,
         shows=row.shows,
+        closes=row.closes,
+        files=load_references(row.files),
     )
 
 
@@ -204,7 +207,9 @@ def to_run(row: Row[Any]) -> Run:
         schedule_revision=row.schedule_revision,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        resumed_at=row.resumed_at,
         slot_at=row.slot_at,
+        started_by=row.started_by and StartedBy(row.started_by),
         failure=failed and Failure(FailureKind(failed), row.failure_message),
         waits_since=row.waits_since,
         own_trouble_since=row.own_trouble_since,

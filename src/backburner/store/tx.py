@@ -10,11 +10,13 @@ from backburner.store.accounts.mcp_clients import McpClients
 from backburner.store.accounts.personal_data import PersonalData
 from backburner.store.accounts.rate_limit import RateLimits
 from backburner.store.accounts.users import Users
+from backburner.store.channels.push_subscriptions import PushSubscriptions
 from backburner.store.context import Context
 from backburner.store.queries.away import Away
 from backburner.store.queries.browse import Browse
 from backburner.store.queries.discovery import Discovery
 from backburner.store.queries.jobs import Jobs
+from backburner.store.queries.operations import Operations
 from backburner.store.queries.replies import Replies
 from backburner.store.queries.tasks import Tasks
 from backburner.store.queue.claims import Queue
@@ -29,6 +31,7 @@ from backburner.store.records.folders import Folders
 from backburner.store.records.grants import Grants
 from backburner.store.records.idempotency import StoredResponses
 from backburner.store.records.inbox import Inbox
+from backburner.store.records.marks import Marks
 from backburner.store.records.memories import Memories
 from backburner.store.records.messages import Messages
 from backburner.store.records.notices import Deliveries, Notices
@@ -56,12 +59,15 @@ class Tx(Context):
     grants = cached_property(Grants)
     inbox = cached_property(Inbox)
     jobs = cached_property(Jobs)
+    marks = cached_property(Marks)
     mcp_clients = cached_property(McpClients)
     memories = cached_property(Memories)
     messages = cached_property(Messages)
     notices = cached_property(Notices)
+    operations = cached_property(Operations)
     outages = cached_property(Outages)
     personal_data = cached_property(PersonalData)
+    push_subscriptions = cached_property(PushSubscriptions)
     questions = cached_property(Questions)
     queue = cached_property(Queue)
     rate_limits = cached_property(RateLimits)

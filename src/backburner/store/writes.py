@@ -44,6 +44,8 @@ from backburner.store.types import MICROSECOND, Time
 Values = Mapping[str, Any]
 #: Kinds of events and the conversations in which they happened, by user.
 NewEvents = Mapping[UserId, Sequence[tuple[ConversationId | None, EventKind]]]
+#: Selects what to insert from rows that are given, by joining them with a table. Not for SQLite.
+Source = Callable[[FromClause], Select[Any]]
 _Types = tuple[tuple[str, TypeEngine[Any]], ...]
 
 
@@ -74,6 +76,7 @@ class Write:
     rows: Sequence[Values]
     #: Raised unless exactly one row is changed.
     otherwise: type[Exception] | None = None
+    source: Source | None = None
 
 
 @dataclass(slots=True)
@@ -113,6 +116,9 @@ class Gathered:
 
 
 def execute(connection: Connection, write: Write) -> None:
+    if write.source is not None:
+        _execute_together(connection, [write], _NO_ENDING)
+        return
     rows = write.rows if len(write.rows) > 1 else write.rows[0]
     result = connection.execute(write.statement, rows)
     if write.otherwise is not None and result.rowcount != 1:
@@ -127,6 +133,7 @@ class _Part:
     #: The columns or parameters of its records; none: it has parameters of its own.
     types: _Types
     is_guarded: bool
+    source: Source | None
     #: Tells writes apart that cannot be one part.
     number: int = 0
 
@@ -146,7 +153,7 @@ def _execute_together(connection: Connection, writes: Sequence[Write], ending: E
             values |= {_name(place, key): value for key, value in rows[0].items()}
             continue
         values[_name(place, "rows")] = json.dumps(rows, default=_to_json)
-        if part.is_guarded or not isinstance(part.statement, Insert):
+        if part.is_guarded or part.source or not isinstance(part.statement, Insert):
             values[_name(place, "count")] = len(rows)
     followers, *counts = connection.execute(statement, values).one()
     if followers:
@@ -166,7 +173,7 @@ def _sort(writes: Sequence[Write]) -> dict[_Part, list[Write]]:
             if isinstance(statement, Insert)
             else _parameter_types(statement)
         )
-        part = _Part(statement, types, is_guarded, 0 if types else number)
+        part = _Part(statement, types, is_guarded, write.source, 0 if types else number)
         parts.setdefault(part, []).append(write)
     return parts
 
@@ -266,6 +273,10 @@ def _combine(parts: tuple[_Part, ...], *, has_events: bool, has_unfollowed: bool
 
 def _build(part: _Part, place: int, conditions: Sequence[ColumnElement[bool]]) -> Any:
     statement = part.statement
+    if isinstance(statement, Insert) and part.source is not None:
+        selected = part.source(_few_records(part, place))
+        names = [column.name for column in selected.selected_columns]
+        return statement.from_select(names, selected.where(*conditions))
     if isinstance(statement, Insert):
         records = _records(part, place)
         columns = [records.c[name] for name, _ in part.types]
@@ -273,9 +284,7 @@ def _build(part: _Part, place: int, conditions: Sequence[ColumnElement[bool]]) -
             [name for name, _ in part.types], select(*columns).where(*conditions)
         )
     if part.types:
-        # For all that PostgreSQL knows there may be many, and it would scan the table for them.
-        limit: BindParameter[int] = bindparam(_name(place, "count"), type_=BigInteger())
-        rows = select(_records(part, place)).limit(limit).subquery(f"r{place}")
+        rows = _few_records(part, place)
         return _with_parameters(statement, lambda key: rows.c[key]).where(*conditions)
     return _with_parameters(statement, lambda key: _name(place, key)).where(*conditions)
 
@@ -294,6 +303,15 @@ def _with_parameters(statement: Update, find: Callable[[str], Any]) -> Update:
         return renamed
 
     return cast("Update", visitors.replacement_traverse(statement, {}, replace))
+
+
+def _few_records(part: _Part, place: int) -> FromClause:
+    """Read the rows of a part, to be joined with a table.
+
+    For all that PostgreSQL knows there may be many, and it would scan the table for them.
+    """
+    limit: BindParameter[int] = bindparam(_name(place, "count"), type_=BigInteger())
+    return select(_records(part, place)).limit(limit).subquery(f"r{place}")
 
 
 def _records(part: _Part, place: int) -> FromClause:

@@ -23,11 +23,10 @@ class SealingVault:
         self._is_shared = is_shared
 
     def put(self, secrets: Secrets, owner: UserId | None, name: str, secret: bytes) -> None:
-        from backburner.vault import envelope  # noqa: PLC0415 (loads cryptography)
+        secrets.put(owner, name, self._seal(secrets, owner, name, secret))
 
-        wrapped = secrets.load_key(owner) or self._make_key(secrets, owner)
-        key = self._unwrap(owner, wrapped)
-        secrets.put(owner, name, envelope.seal_secret(key, owner, name, secret))
+    def add(self, secrets: Secrets, owner: UserId | None, name: str, secret: bytes) -> bool:
+        return secrets.add(owner, name, self._seal(secrets, owner, name, secret))
 
     def load(self, secrets: Secrets, owner: UserId | None, name: str) -> bytes | None:
         from backburner.vault import envelope  # noqa: PLC0415
@@ -108,6 +107,12 @@ class SealingVault:
         for owner in locked:
             secrets.forget(owner)
         return len(locked)
+
+    def _seal(self, secrets: Secrets, owner: UserId | None, name: str, secret: bytes) -> bytes:
+        from backburner.vault import envelope  # noqa: PLC0415 (loads cryptography)
+
+        wrapped = secrets.load_key(owner) or self._make_key(secrets, owner)
+        return envelope.seal_secret(self._unwrap(owner, wrapped), owner, name, secret)
 
     def _make_key(self, secrets: Secrets, owner: UserId | None) -> bytes:
         """Make the key of an owner; return the one that there is now."""

@@ -24,6 +24,7 @@ from backburner.core.schedule import After
 from backburner.ports import Claim
 from backburner.store import tables
 from backburner.store.db import Database
+from backburner.store.dialect import version_of
 from backburner.store.queue import turns
 from backburner.store.tx import Tx
 from backburner.store.writes import Gathered, Write
@@ -158,14 +159,15 @@ def flag_by_subquery() -> Any:
     flag = select(tables.runs.c.cancel_requested_at.is_not(None)).where(
         tables.runs.c.id == tables.conversations.c.turn_run
     )
-    held = select(tables.conversations, flag.scalar_subquery().label("cancelled"))
+    version = version_of(tables.conversations).label("version")
+    held = select(tables.conversations, flag.scalar_subquery().label("cancelled"), version)
     return held.where(turns._by_id, turns._is_held).with_for_update(key_share=True)
 
 
 def test_a_flag_that_is_not_locked_would_be_missed(
     postgres: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "_hold", flag_by_subquery())
+    monkeypatch.setattr(turns, "_hold_with_version", flag_by_subquery())
 
     with pytest.raises(AssertionError):
         test_a_holder_that_waits_for_its_lock_sees_that_it_was_cancelled_meanwhile(postgres)

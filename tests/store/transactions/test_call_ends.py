@@ -13,6 +13,7 @@ from backburner.core.errors import Fenced
 from backburner.core.ids import CallId, new_call_id
 from backburner.core.run import Turn
 from backburner.core.tool_policy import Tool, ToolCall
+from backburner.ports import CallEnd
 from backburner.store.db import Database
 from backburner.store.tx import Tx
 
@@ -43,6 +44,23 @@ async def test_a_call_ends_in_one_statement(emptied_postgres: Database) -> None:
     assert len(scene.run(lambda tx: tx.connection_calls.page(USER, limit=10))) == 1
 
 
+async def test_calls_end_in_one_statement_all_together(emptied_postgres: Database) -> None:
+    scene = Scene(emptied_postgres)
+    scene.task()
+    scene.run(lambda tx: tx.connections.add(MAIL))
+    turn = scene.begin_work().turn
+    ends = [CallEnd(_begin(scene, turn), f"Result {number}") for number in range(3)]
+
+    with watched(emptied_postgres) as statements:
+        await emptied_postgres.transact(lambda tx: tx.tool_calls.end(turn, *ends), single=True)
+
+    assert len(statements) == 1
+    recorded = scene.run(lambda tx: tx.connection_calls.page(USER, limit=10))
+    assert {call.id for call in recorded} == {end.call_id for end in ends}
+    entries = scene.run(lambda tx: tx.tool_calls.of_run(USER, turn.run_id))
+    assert [(one.id, one.result) for one in entries] == [(end.call_id, end.result) for end in ends]
+
+
 def _begin(scene: Scene, turn: Turn) -> CallId:
     which = new_call_id()
     scene.run(lambda tx: tx.tool_calls.begin(turn, which, SEND, read_only=False))
@@ -50,4 +68,4 @@ def _begin(scene: Scene, turn: Turn) -> CallId:
 
 
 def _end(tx: Tx, turn: Turn, which: CallId) -> None:
-    tx.tool_calls.end(turn, which, "Sent.", failed=False)
+    tx.tool_calls.end(turn, CallEnd(which, "Sent."))

@@ -15,3 +15,11 @@ def plan(database: Database, statement: Select[Any] | CompoundSelect[Any]) -> li
     explain, values = f"EXPLAIN QUERY PLAN {compiled}", (None,) * len(compiled.positiontup or ())
     rows = database.run(lambda tx: tx.connection.exec_driver_sql(explain, values).all())
     return [row[3] for row in rows]
+
+
+def explain(database: Database, statement: str, values: Any) -> list[str]:
+    """Return the query plan of SQLite for a statement as it was executed."""
+    rows = database.run(
+        lambda tx: tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+    )
+    return [row[3] for row in rows]

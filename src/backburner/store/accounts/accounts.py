@@ -1,6 +1,6 @@
 """Accounts: logins, roles and password hashes of users."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +28,9 @@ _select_page = (
     .where(users.c.id > bindparam("after"))
     .order_by(users.c.id)
     .limit(bindparam("limit"))
+)
+_select_known = (
+    select(users).where(users.c.id.in_(bindparam("user_ids", expanding=True))).order_by(users.c.id)
 )
 _lock_operators = (
     select(users.c.id)
@@ -68,6 +71,9 @@ class Accounts(Group):
     def page(self, *, after: str = "", limit: int) -> Sequence[User]:
         rows = self._execute(_select_page, {"after": after, "limit": limit})
         return [_to_user(row) for row in rows]
+
+    def known(self, users: Collection[UserId]) -> Sequence[User]:
+        return [_to_user(row) for row in self._execute(_select_known, {"user_ids": list(users)})]
 
     def lock_operators(self) -> Sequence[UserId]:
         return [UserId(user_id) for user_id in self._execute(_lock_operators).scalars()]

@@ -21,6 +21,7 @@ from backburner.core.accounts import (
 )
 from backburner.core.ids import UserId, new_credential_id
 from backburner.ports import NewCredential
+from backburner.store.channels.push_subscriptions import PushSubscriptions
 from backburner.store.context import Group
 from backburner.store.mapping import dump_uses, load_uses
 from backburner.store.tables import credentials, users
@@ -173,6 +174,7 @@ class Credentials(Group):
             "connections": " ".join(sorted(new.connections)),
             "created_at": now,
             "expires_at": new.expires_at,
+            "device": new.device,
         }
         self._execute(_insert, values)
         return credential_id
@@ -197,10 +199,14 @@ class Credentials(Group):
     def revoke(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
         values = {"owner": user, "credential_id": credential, "of_kind": kind.value, "at": now}
         self._update_one(_end, values)
+        if kind is CredentialKind.SESSION:
+            PushSubscriptions(self.tx).remove_of_session(user, credential)
 
     def revoke_all(self, user: UserId, kinds: Iterable[CredentialKind], *, now: datetime) -> None:
-        values = {"owner": user, "kinds": [kind.value for kind in kinds], "at": now}
-        self._execute(_end_all, values)
+        ended = [kind.value for kind in kinds]
+        self._execute(_end_all, {"owner": user, "kinds": ended, "at": now})
+        if CredentialKind.SESSION.value in ended:
+            PushSubscriptions(self.tx).remove_all(user)
 
     def revoke_named(self, user: UserId, name: str, *, kept_id: str, now: datetime) -> None:
         """Revoke the tokens of a name but one."""
@@ -251,6 +257,7 @@ def _to_credential(row: Row[Any]) -> Credential:
         created_at=row.created_at,
         expires_at=row.expires_at,
         used_at=row.used_at,
+        device=row.device,
     )
 
 

@@ -71,11 +71,20 @@ PARTS = {
             *("schedule", "context", "data", "outside_state", "tools", "connections"),
             "reports_to",
         ],
-        left_out=["turn_run", "turn_until", "epoch", "last_result_hash", "session_id", "after_id"],
+        left_out=[
+            "turn_run",
+            "turn_until",
+            "epoch",
+            "last_result_hash",
+            "session_id",
+            *("after_id", "seen_number"),
+        ],
     ),
-    "messages": _part(tables.messages, "number"),
+    "messages": _part(tables.messages, "number", json=["files"], left_out=["news"]),
     "questions": _part(tables.questions, json=["options", "binds_to"]),
     "runs": _part(tables.runs, left_out=["epoch", "worker", "draft"]),
+    # The times of each part of a run, and its prompt.
+    "outcomes": _part(tables.outcomes, "run_id", "epoch"),
     "tool_calls": _part(
         tables.tool_calls, json=["arguments", "files"], left_out=["epoch", "digest", "definition"]
     ),
@@ -105,14 +114,18 @@ PARTS = {
     "spend": _part(tables.spend, "number"),
     "allowances": _part(tables.allowances, "scope", "root_id"),
     "credentials": _part(tables.credentials, left_out=["digest"]),
+    # Whoever has the rest of it could write to the browser, or read what it is sent.
+    "push_subscriptions": _part(
+        tables.push_subscriptions,
+        left_out=["digest", "endpoint", "receiver_key", "auth", "server_key"],
+    ),
 }
 #: Tables of a user that are not exported, with the reason.
 LEFT_OUT = {
     "inbox": "its items repeat messages, questions and events",
     "file_pieces": "the bytes of files, which are exported with them",
-    "file_uses": "which calls name which files, as they say themselves",
+    "file_uses": "which calls and messages name which files, as they say themselves",
     "waits": "which runs wait for which jobs",
-    "outcomes": "the proof that a run committed",
     "started_sign_ins": "sign-ins that end within minutes",
     "token_leases": "which process renews which tokens",
     "counters": "the last number of each kind of row",

@@ -1,5 +1,6 @@
 """Users, and the switch that pauses background work, of one user or of all."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Row, bindparam, delete, exists, select, update
@@ -37,6 +38,9 @@ select_profile = select(
     _discovery.is_not(None).label("discovery"),
 ).where(_by_id)
 _select_all = select(users.c.id)
+_select_zones = select(users.c.id, users.c.zone).where(
+    users.c.id.in_(bindparam("owners", expanding=True))
+)
 _set_resumed_at = update(users).values(resumed_at=bindparam("now"))
 _set_own_resumed_at = _set_resumed_at.where(_by_id, users.c.paused)
 _resume_all = delete(install).where(install.c.key == PAUSED)
@@ -71,6 +75,10 @@ class Users(Group):
             self._execute(_set_own_resumed_at, {"user_id": user, "now": self.tx.now})
         self._update_one(_set_paused, {"user_id": user, "is_paused": paused})
 
+    def zones(self, users: Collection[UserId]) -> Mapping[UserId, str]:
+        rows = self._execute(_select_zones, {"owners": list(users)})
+        return {UserId(row.id): row.zone for row in rows}
+
     def set_zone(self, user: UserId, zone: str, source: ZoneSource = ZoneSource.USER) -> None:
         values = {"user_id": user, "new_zone": zone, "new_source": source.value}
         self._update_one(_set_zone, values)
@@ -100,4 +108,6 @@ class ProfileQueries(Group):
             paused=row.paused,
             all_paused=bool(row.all_paused),
             discovery=bool(row.discovery),
+            has_password=row.password is not None,
+            created_at=row.created_at,
         )

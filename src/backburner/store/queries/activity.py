@@ -26,7 +26,14 @@ from backburner.core.work.call_summary import summarize_arguments
 from backburner.ports import PageKey, RunRow
 from backburner.store.context import Group
 from backburner.store.mapping import load, to_run
-from backburner.store.tables import conversations, is_queued, is_running, runs, tool_calls
+from backburner.store.tables import (
+    conversations,
+    is_queued,
+    is_running,
+    is_shown,
+    runs,
+    tool_calls,
+)
 
 _ONE = literal_column("1", Integer)
 _owner = bindparam("owner", type_=Text())
@@ -87,22 +94,37 @@ _select_activities: Select[Any] = (
 #: Not a join: SQLite would begin with all conversations of the user.
 _title = (
     select(conversations.c.title)
-    .where(conversations.c.user_id == runs.c.user_id, conversations.c.id == runs.c.conversation_id)
+    .where(
+        conversations.c.user_id == runs.c.user_id,
+        conversations.c.id == runs.c.conversation_id,
+        is_shown,
+    )
     .correlate(runs)
     .scalar_subquery()
 )
 _select_runs = select(runs, _title.label("title"))
+count_running = (
+    select(func.count())
+    .select_from(runs)
+    .where(runs.c.user_id == _owner, is_running, _title.is_not(None))
+)
 
 
-def select_runs(status: RunStatus, *, after: bool) -> Select[Any]:
-    """Build a page of runs: of those that have ended the last ended ones first, else the newest."""
+def select_runs(status: RunStatus | None, *, after: bool) -> Select[Any]:
+    """Build a page of runs: of those that have ended the last ended ones first, else the newest.
+
+    Without a status, those that have ended with any.
+    """
     order = _order(status)
-    statement = _select_runs.where(runs.c.user_id == _owner)
+    # Without a title it was deleted.
+    statement = _select_runs.where(runs.c.user_id == _owner, _title.is_not(None))
     match status:
         case RunStatus.RUNNING:
             statement = statement.where(is_running)
         case RunStatus.QUEUED:
             statement = statement.where(is_queued)
+        case None:
+            statement = statement.where(runs.c.ended_at.is_not(None))
         case _:
             has_status = runs.c.status == text(f"'{status.value}'")
             statement = statement.where(runs.c.ended_at.is_not(None), has_status)
@@ -111,17 +133,19 @@ def select_runs(status: RunStatus, *, after: bool) -> Select[Any]:
     return statement.order_by(order.desc(), runs.c.id.desc()).limit(_limit)
 
 
-def _order(status: RunStatus) -> Any:
+def _order(status: RunStatus | None) -> Any:
     is_active = status in (RunStatus.RUNNING, RunStatus.QUEUED)
     return runs.c.started_at if is_active else runs.c.ended_at
 
 
 _select_pages = {
     (status, after): select_runs(status, after=after)
-    for status in RunStatus
+    for status in (*RunStatus, None)
     for after in (False, True)
 }
-_select_run = select(runs.c.id).where(runs.c.user_id == _owner, runs.c.id == _run_id)
+_select_run = select(runs.c.id).where(
+    runs.c.user_id == _owner, runs.c.id == _run_id, _title.is_not(None)
+)
 select_calls = (
     select(
         *(
@@ -147,7 +171,7 @@ class ActivityQueries(Group):
         return {ConversationId(row.current_conversation_id): to_activity(row) for row in rows}
 
     def runs_by_status(
-        self, user: UserId, status: RunStatus, after: PageKey | None, *, limit: int
+        self, user: UserId, status: RunStatus | None, after: PageKey | None, *, limit: int
     ) -> Sequence[RunRow]:
         values: dict[str, Any] = {"owner": user, "limit": limit}
         if after is not None:
@@ -155,7 +179,13 @@ class ActivityQueries(Group):
         found = self._execute(_select_pages[status, after is not None], values).all()
         in_progress = [row.conversation_id for row in found] if status is RunStatus.RUNNING else []
         running = self.activities(user, in_progress)
-        return [RunRow(to_run(row), row.title, running.get(row.conversation_id)) for row in found]
+        return [
+            RunRow(to_run(row), row.title, running.get(row.conversation_id), row.wait_until)
+            for row in found
+        ]
+
+    def count_running(self, user: UserId) -> int:
+        return int(self._execute(count_running, {"owner": user}).scalar_one())
 
     def call_summaries(
         self, user: UserId, run_id: RunId, after: PageKey | None, *, limit: int

@@ -1,13 +1,15 @@
 """The summary of what happened while a user was away."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Integer,
+    Row,
     RowMapping,
+    Select,
     Text,
     and_,
     bindparam,
@@ -15,15 +17,36 @@ from sqlalchemy import (
     exists,
     func,
     select,
+    union_all,
     update,
 )
 
 from backburner.core.allowance import Amount
-from backburner.core.ids import ConversationId, NoticeId, QuestionId, UserId
+from backburner.core.ids import ConversationId, NoticeId, QuestionId, RunId, UserId
 from backburner.core.run import RunStatus
-from backburner.ports import ConversationRuns, PendingQuestion, RecentNotice, RunCounts, SpendTotal
+from backburner.core.work.timeline import AskedQuestion
+from backburner.ports import (
+    ConversationRuns,
+    PendingQuestion,
+    RecentNotice,
+    RunBar,
+    RunCounts,
+    SpendTotal,
+)
 from backburner.store.context import Group
-from backburner.store.tables import conversations, is_open, notices, questions, runs, spend, users
+from backburner.store.queries.run_pages import to_asked
+from backburner.store.tables import (
+    conversations,
+    is_open,
+    is_queued,
+    is_running,
+    is_shown,
+    notices,
+    questions,
+    runs,
+    spend,
+    users,
+)
 from backburner.store.types import Time
 
 _owner = bindparam("owner", type_=Text())
@@ -44,6 +67,10 @@ def _of_conversation(table: Any) -> ColumnElement[bool]:
     return and_(
         conversations.c.user_id == table.c.user_id, conversations.c.id == table.c.conversation_id
     )
+
+
+def _of_conversation_in(selected: Any) -> ColumnElement[bool]:
+    return and_(conversations.c.user_id == _owner, conversations.c.id == selected.c.conversation_id)
 
 
 def _count(status: RunStatus) -> ColumnElement[int]:
@@ -76,7 +103,7 @@ _failure = case((_counts[1] > 0, _last_failure)).label("failure_message")
 _select_ran = (
     select(runs.c.conversation_id, conversations.c.title, _last_at, _failure, *_counts)
     .join(conversations, _of_conversation(runs))
-    .where(_is_unattended)
+    .where(_is_unattended, is_shown)
     .group_by(runs.c.conversation_id, conversations.c.title)
     .order_by(_counts[1].desc(), _last_at.desc(), runs.c.conversation_id)
     .limit(_limit)
@@ -110,8 +137,45 @@ _is_answered = and_(
 _select_notices = (
     select(_newest, conversations.c.title)
     .join(conversations, _of_conversation(_newest))
-    .where(_newest.c.created_at > _since, ~_is_answered)
+    .where(_newest.c.created_at > _since, ~_is_answered, is_shown)
     .order_by(_newest.c.number.desc())
+)
+
+
+_BAR = ("id", "conversation_id", "status", "started_at", "ended_at")
+_bar = [runs.c[name] for name in _BAR]
+select_bars: Select[Any] = (
+    select(*_bar, conversations.c.title)
+    .join(conversations, _of_conversation(runs))
+    .where(_is_unattended, is_shown)
+    .order_by(runs.c.ended_at.desc(), runs.c.id)
+    .limit(_limit)
+)
+#: Two statements, each of which has an index of its own.
+_active = union_all(
+    *(
+        select(*_bar).where(runs.c.user_id == _owner, is_in_progress, runs.c.unattended)
+        for is_in_progress in (is_running, is_queued)
+    )
+).subquery("active")
+select_active_bars: Select[Any] = (
+    select(_active, conversations.c.title)
+    .join(conversations, _of_conversation_in(_active))
+    .where(is_shown)
+    .order_by(_active.c.started_at.desc(), _active.c.id)
+    .limit(_limit)
+)
+select_asked = (
+    select(questions)
+    .where(
+        questions.c.user_id == _owner,
+        questions.c.conversation_id.in_(
+            bindparam("conversation_ids", expanding=True, type_=Text())
+        ),
+        questions.c.asked_at > _since,
+    )
+    .order_by(questions.c.asked_at, questions.c.id)
+    .limit(_limit)
 )
 
 
@@ -142,6 +206,27 @@ class Away(Group):
             )
             for row in self._execute(_select_ran, values).mappings()
         ]
+
+    def bars(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RunBar]:
+        values = {"owner": user, "since": since, "limit": limit}
+        return [_to_bar(row) for row in self._execute(select_bars, values)]
+
+    def active_bars(self, user: UserId, *, limit: int) -> Sequence[RunBar]:
+        values = {"owner": user, "limit": limit}
+        return [_to_bar(row) for row in self._execute(select_active_bars, values)]
+
+    def asked(
+        self,
+        user: UserId,
+        conversation_ids: Collection[ConversationId],
+        since: datetime,
+        *,
+        limit: int,
+    ) -> Sequence[tuple[ConversationId, AskedQuestion]]:
+        values: dict[str, Any] = {"owner": user, "since": since, "limit": limit}
+        values["conversation_ids"] = list(conversation_ids)
+        rows = self._execute(select_asked, values) if conversation_ids else ()
+        return [(ConversationId(row.conversation_id), to_asked(row)) for row in rows]
 
     def pending_questions(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]:
         return [
@@ -175,6 +260,17 @@ class Away(Group):
             )
             for row in self._execute(_select_notices, values)
         ]
+
+
+def _to_bar(row: Row[Any]) -> RunBar:
+    return RunBar(
+        run_id=RunId(row.id),
+        conversation_id=ConversationId(row.conversation_id),
+        title=row.title,
+        status=RunStatus(row.status),
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
 
 
 def _to_counts(row: RowMapping) -> RunCounts:

@@ -7,9 +7,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, Select, Text, bindparam, func, select, tuple_
+from sqlalchemy import BigInteger, Row, Select, Text, bindparam, func, null, select, tuple_
 
 from backburner.core.conversation import Message
+from backburner.core.errors import NotFound
 from backburner.core.ids import (
     CallId,
     ConversationId,
@@ -36,12 +37,18 @@ from backburner.store.queries.activity import ActivityQueries
 from backburner.store.queries.children import ChildQueries
 from backburner.store.queries.conversations import ConversationQueries
 from backburner.store.queries.gauges import GaugeQueries
+from backburner.store.queries.list_facts import ListFactQueries
+from backburner.store.queries.run_pages import RunPageQueries
+from backburner.store.queries.search import SearchQueries
+from backburner.store.queries.timeline import TimelineQueries
+from backburner.store.queries.titles import TitleQueries
 from backburner.store.records.grants import GrantQueries, Grants
 from backburner.store.records.memories import MemoryQueries
 from backburner.store.tables import (
     conversations,
     deliveries,
     is_open,
+    is_shown,
     is_unseen,
     messages,
     notices,
@@ -87,7 +94,9 @@ questions_page = (
 questions_after = questions_page.where(
     tuple_(questions.c.asked_at, questions.c.id) > tuple_(_at, _id)
 )
-_select_question = _select_questions.where(questions.c.user_id == _owner, questions.c.id == _id)
+_select_question = _select_questions.where(
+    questions.c.user_id == _owner, questions.c.id == _id, is_shown
+)
 _run_order = (runs.c.started_at, runs.c.epoch, runs.c.id)
 runs_page = (
     select(runs)
@@ -101,6 +110,13 @@ _select_calls = (
     .where(tool_calls.c.user_id == _owner, tool_calls.c.run_id == _run_id)
     .order_by(tool_calls.c.started_at, tool_calls.c.id)
 )
+#: Results may be long, and a list of steps needs none.
+_select_calls_alone = _select_calls.with_only_columns(
+    *(column for column in tool_calls.c if column.name != "result"), null().label("result")
+)
+_select_call = select(tool_calls).where(
+    tool_calls.c.user_id == _owner, tool_calls.c.run_id == _run_id, tool_calls.c.id == _id
+)
 notices_page = (
     select(notices, conversations.c.title)
     .join(
@@ -108,7 +124,7 @@ notices_page = (
         (conversations.c.user_id == notices.c.user_id)
         & (conversations.c.id == notices.c.conversation_id),
     )
-    .where(notices.c.user_id == _owner)
+    .where(notices.c.user_id == _owner, is_shown)
     .order_by(notices.c.number.desc())
     .limit(_limit)
 )
@@ -159,8 +175,19 @@ def _list_notices(*, follows: bool, unseen: bool) -> Select[Any]:
     return with_deliveries(page.where(is_unseen) if unseen else page)
 
 
+unseen_numbers = (
+    select(notices.c.number)
+    .join(
+        conversations,
+        (conversations.c.user_id == notices.c.user_id)
+        & (conversations.c.id == notices.c.conversation_id),
+    )
+    .where(notices.c.user_id == _owner, is_unseen, is_shown)
+    .limit(_limit)
+)
+_count_unseen = select(func.count()).select_from(unseen_numbers.subquery())
 _select_conversation = select(conversations.c.id).where(
-    conversations.c.user_id == _owner, conversations.c.id == _id
+    conversations.c.user_id == _owner, conversations.c.id == _id, is_shown
 )
 
 
@@ -168,6 +195,11 @@ class Browse(
     ConversationQueries,
     ChildQueries,
     ActivityQueries,
+    ListFactQueries,
+    SearchQueries,
+    TimelineQueries,
+    RunPageQueries,
+    TitleQueries,
     GrantQueries,
     MemoryQueries,
     ProfileQueries,
@@ -211,9 +243,19 @@ class Browse(
             statement, (values["at"], values["number"], values["id"]) = runs_after, after
         return [to_run(row) for row in self._execute(statement, values)]
 
-    def calls(self, user: UserId, run_id: RunId) -> Sequence[ToolCallRow]:
-        rows = self._execute(_select_calls, {"owner": user, "run_id": run_id})
+    def calls(
+        self, user: UserId, run_id: RunId, *, with_results: bool = True
+    ) -> Sequence[ToolCallRow]:
+        statement = _select_calls if with_results else _select_calls_alone
+        rows = self._execute(statement, {"owner": user, "run_id": run_id})
         return [_to_call_row(row) for row in rows]
+
+    def call(self, user: UserId, run_id: RunId, call_id: CallId) -> ToolCallRow:
+        values = {"owner": user, "run_id": run_id, "id": call_id}
+        row = self._execute(_select_call, values).one_or_none()
+        if row is None:
+            raise NotFound
+        return _to_call_row(row)
 
     def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
         self.require(user, conversation_id)
@@ -231,6 +273,9 @@ class Browse(
             _to_notice_row(list(of_notice))
             for _, of_notice in groupby(rows, key=attrgetter("number"))
         ]
+
+    def count_unseen_notices(self, user: UserId, *, limit: int) -> int:
+        return int(self._execute(_count_unseen, {"owner": user, "limit": limit}).scalar_one())
 
 
 def _to_question_row(row: Row[Any]) -> QuestionRow:

@@ -29,7 +29,7 @@ from backburner.store.mapping import to_conversation, to_question
 from backburner.store.queries.activity import activity_columns, join_activity, to_activity
 from backburner.store.queries.conversations import ConversationQueries
 from backburner.store.queries.jobs import last_ended_run, last_run_message
-from backburner.store.tables import conversations, questions, runs
+from backburner.store.tables import conversations, is_shown, questions, runs
 
 _owner = bindparam("owner", type_=Text())
 _conversation_id = bindparam("conversation_id", type_=Text())
@@ -72,7 +72,11 @@ _newest = (
         func.row_number().over(order_by=_order).label("place"),
         func.count().over().label("total"),
     )
-    .where(conversations.c.user_id == _owner, conversations.c.parent_id == _conversation_id)
+    .where(
+        conversations.c.user_id == _owner,
+        conversations.c.parent_id == _conversation_id,
+        is_shown,
+    )
     .order_by(*_order)
     .limit(_limit)
     .subquery("newest")

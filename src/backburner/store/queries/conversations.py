@@ -4,7 +4,7 @@ A search reads a limited number of conversations for each page, and a limited nu
 each, so that its time is bounded; the next page continues from there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,50 +25,37 @@ from sqlalchemy import (
     union_all,
 )
 
+from backburner.core.content.search import split_words
 from backburner.core.conversation import Kind, Status
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
 from backburner.store.queries.activity import ActivityQueries
-from backburner.store.queries.view_filters import has_job_status, has_task_status, is_task
+from backburner.store.queries.list_facts import ListFactQueries, is_unread
+from backburner.store.queries.search import SearchQueries
+from backburner.store.queries.view_filters import (
+    has_job_status,
+    has_list_state,
+    has_task_status,
+    is_task,
+)
 from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
-from backburner.store.tables import conversations, is_job, is_no_job, messages
+from backburner.store.tables import conversations, is_job, is_no_job, is_pinned, is_shown
 
-#: Conversations that a search reads for a page, and the newest messages of each.
+#: Conversations that a search reads for a page.
 SCAN_LIMIT = 200
-MAX_MESSAGES = 200
 
 _owner = bindparam("owner", type_=Text())
 _select_by_id = select(conversations).where(
-    conversations.c.user_id == _owner, conversations.c.id == bindparam("conversation_id")
+    conversations.c.user_id == _owner,
+    conversations.c.id == bindparam("conversation_id"),
+    is_shown,
 )
 _after = tuple_(conversations.c.updated_at, conversations.c.id) < tuple_(
     bindparam("at", type_=conversations.c.updated_at.type), bindparam("id", type_=Text())
 )
-_pattern = bindparam("pattern", type_=Text())
-_newest_messages = (
-    select(messages.c.content)
-    .where(
-        messages.c.user_id == conversations.c.user_id,
-        messages.c.conversation_id == conversations.c.id,
-        messages.c.replaced_at.is_(None),
-    )
-    .order_by(messages.c.number.desc())
-    .limit(MAX_MESSAGES)
-    .correlate(conversations)
-    .subquery()
-)
-_select_matches = select(conversations).where(
-    conversations.c.user_id == _owner,
-    conversations.c.id.in_(bindparam("conversation_ids", expanding=True, type_=Text())),
-    or_(
-        conversations.c.title.ilike(_pattern, escape="\\"),
-        exists().where(_newest_messages.c.content.ilike(_pattern, escape="\\")),
-    ),
-)
-
 
 _parent = conversations.alias("parent")
 _has_archived_parent = exists().where(
@@ -76,9 +63,15 @@ _has_archived_parent = exists().where(
     _parent.c.id == conversations.c.parent_id,
     _parent.c.status == text("'archived'"),
 )
+_is_archived = conversations.c.status == Status.ARCHIVED.value
+_child = conversations.alias("child")
 _has_work = or_(
     conversations.c.schedule.is_not(None), conversations.c.status == text("'waiting_input'")
 )
+
+
+_KINDS = [kind.value for kind in Kind]
+_NO_JOBS = [kind.value for kind in Kind if kind is not Kind.JOB]
 
 
 def select_page(
@@ -102,6 +95,11 @@ def select_page(
 
 def _kinds(wanted: ConversationFilter) -> Sequence[ColumnElement[bool]]:
     """Return the conditions of the indexes that have what is wanted."""
+    if wanted.pinned:
+        return (is_pinned,)
+    if wanted.among is not None:
+        # In words that fit no partial index, so that the ids are looked up.
+        return (conversations.c.kind.in_(_NO_JOBS if wanted.top_level else _KINDS),)
     if wanted.kind is Kind.JOB or wanted.view is View.JOBS:
         return (is_job,)
     if wanted.kind is not None or wanted.view is not None or wanted.top_level:
@@ -122,33 +120,42 @@ class ConversationQueries(Group):
         values: dict[str, Any] = {"owner": user, "limit": limit + 1}
         if after is not None:
             values |= {"at": after[0], "id": after[1]}
-        if wanted.search is not None:
+        if words := split_words(wanted.search or ""):
             statement = select_page(wanted, after, keys_only=True)
             scanned = self._execute(statement, values | {"limit": scan_limit + 1}).all()
             end = _page_key(scanned[scan_limit - 1]) if len(scanned) > scan_limit else None
             ids = [row.id for row in scanned[:scan_limit]]
-            return self._search(user, wanted.search, ids, end, limit=limit)
+            return self._search(user, words, ids, end, limit=limit)
         rows = self._execute(select_page(wanted, after), values).all()
         return self._to_page(rows, limit=limit)
 
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow:
         row = self._read_one(_select_by_id, {"owner": user, "conversation_id": conversation_id})
-        return self.read_with_activity([row])[0]
+        return self._read_with_facts([row])[0]
 
     def _search(
-        self, user: UserId, words: str, ids: Sequence[str], end: PageKey | None, *, limit: int
+        self,
+        user: UserId,
+        words: Sequence[str],
+        ids: Sequence[str],
+        end: PageKey | None,
+        *,
+        limit: int,
     ) -> ConversationPage:
         """Find the words in these conversations; the next page starts after `end`."""
-        values = {"owner": user, "conversation_ids": ids, "pattern": f"%{_escape(words)}%"}
-        rows = sorted(self._execute(_select_matches, values).all(), key=_page_key, reverse=True)
-        return self._to_page(rows, limit=limit, end=end)
+        search = SearchQueries(self.tx)
+        rows = sorted(search.matches(user, words, ids), key=_page_key, reverse=True)
+        page = self._to_page(rows, limit=limit, end=end)
+        hits = search.hits(user, words, {row.id: row.title for row in rows[:limit]})
+        found = [replace(row, hits=tuple(hits[row.conversation.id])) for row in page.conversations]
+        return replace(page, conversations=found)
 
     def _to_page(
         self, rows: Sequence[Row[Any]], *, limit: int, end: PageKey | None = None
     ) -> ConversationPage:
         shown = rows[:limit]
         return ConversationPage(
-            self.read_with_activity(shown), _page_key(shown[-1]) if len(rows) > limit else end
+            self._read_with_facts(shown), _page_key(shown[-1]) if len(rows) > limit else end
         )
 
     def read(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
@@ -173,25 +180,37 @@ class ConversationQueries(Group):
         running = ActivityQueries(self.tx).activities(rows[0].user_id, busy) if busy else {}
         return [replace(row, running=running.get(row.conversation.id)) for row in found]
 
+    def _read_with_facts(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
+        """Convert rows of one user, with what a list shows of them, too."""
+        found = self.read_with_activity(rows)
+        if not found:
+            return found
+        facts = ListFactQueries(self.tx).list_facts(
+            rows[0].user_id, [row.conversation.id for row in found]
+        )
+        return [replace(row, facts=facts.get(row.conversation.id, row.facts)) for row in found]
+
 
 def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
-    if wanted.status is not None:
-        yield conversations.c.status == wanted.status.value
-    if wanted.kind is not None:
-        yield conversations.c.kind == wanted.kind.value
-    if wanted.archived is not None:
-        is_archived = conversations.c.status == Status.ARCHIVED.value
-        yield is_archived if wanted.archived else ~is_archived
-    if wanted.parent_id is not None:
-        yield conversations.c.parent_id == wanted.parent_id
-    if wanted.view is not None:
-        yield _is_in(wanted.view)
-    if wanted.task is not None:
-        yield has_task_status(wanted.task)
-    if wanted.job is not None:
-        yield has_job_status(wanted.job)
-    if wanted.batch is not None:
-        yield conversations.c.batch == wanted.batch
+    """Yield a condition for whatever is wanted."""
+    yield is_shown
+    makers: Iterable[tuple[Any, Callable[[Any], ColumnElement[bool]]]] = (
+        (wanted.status, lambda status: conversations.c.status == status.value),
+        (wanted.kind, lambda kind: conversations.c.kind == kind.value),
+        (wanted.archived, lambda archived: _is_archived if archived else ~_is_archived),
+        (wanted.parent_id, lambda parent: conversations.c.parent_id == parent),
+        (wanted.view, _is_in),
+        (wanted.task, has_task_status),
+        (wanted.job, has_job_status),
+        (wanted.state, has_list_state),
+        (wanted.pinned, lambda pinned: is_pinned if pinned else not_(is_pinned)),
+        (wanted.unread, lambda unread: is_unread if unread else not_(is_unread)),
+        (wanted.among, _is_among),
+        (wanted.batch, lambda batch: conversations.c.batch == batch),
+    )
+    for value, make in makers:
+        if value is not None:
+            yield make(value)
     if wanted.top_level:
         is_child = conversations.c.parent_id.is_not(None)
         # A child stands under its parent, unless that one is in the other list.
@@ -199,6 +218,12 @@ def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
             not_(_has_archived_parent) if wanted.archived else and_(_has_work, _has_archived_parent)
         )
         yield or_(not_(is_child), apart)
+
+
+def _is_among(ids: Sequence[ConversationId]) -> ColumnElement[bool]:
+    is_one = and_(_child.c.user_id == _owner, _child.c.id.in_(ids))
+    both = (select(_child.c[name]).where(is_one) for name in ("id", "parent_id"))
+    return conversations.c.id.in_(union_all(*both))
 
 
 def _is_in(view: View) -> ColumnElement[bool]:
@@ -209,10 +234,6 @@ def _is_in(view: View) -> ColumnElement[bool]:
             return is_job
         case View.TASKS:
             return is_task
-
-
-def _escape(words: str) -> str:
-    return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _page_key(row: Any) -> PageKey:

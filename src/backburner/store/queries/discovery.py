@@ -28,6 +28,7 @@ from backburner.store.tables import (
     is_discovery,
     is_queued,
     is_running,
+    is_shown,
     is_unserved,
     is_user_message,
     messages,
@@ -83,6 +84,7 @@ select_recent_chat = (
         messages.c.replaced_at.is_(None),
         messages.c.role != MessageRole.SYSTEM.value,
         conversations.c.kind == Kind.CHAT.value,
+        is_shown,
     )
     # An expression, or SQLite would scan all messages since then, of all conversations.
     .order_by((messages.c.number + literal_column("0", Integer)).desc())

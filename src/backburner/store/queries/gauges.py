@@ -38,19 +38,20 @@ _count_ended = (
     .group_by(runs.c.status)
 )
 _is_unpaused = not_(users.c.paused)
-_count_due = (
-    select(func.count(), func.min(conversations.c.next_run_at))
+#: Runs that could be claimed now, each with the time since when.
+due = (
+    select(conversations.c.next_run_at.label("at"))
     .join(users, users.c.id == conversations.c.user_id)
     .where(is_scheduled, conversations.c.next_run_at <= _now, _is_unpaused)
 )
-_count_resumable = (
-    select(func.count(), func.min(runs.c.wait_until))
+resumable = (
+    select(runs.c.wait_until.label("at"))
     .join(users, users.c.id == runs.c.user_id)
     .where(is_queued, runs.c.wait_until <= _now, _is_unpaused)
 )
 #: One run serves all items of a conversation.
-_count_waiting = (
-    select(func.count(func.distinct(inbox.c.conversation_id)), func.min(inbox.c.arrived_at))
+waiting = (
+    select(func.min(inbox.c.arrived_at).label("at"))
     .join(users, users.c.id == inbox.c.user_id)
     .join(
         conversations,
@@ -74,7 +75,12 @@ _count_waiting = (
             ),
         ),
     )
+    .group_by(inbox.c.user_id, inbox.c.conversation_id)
 )
+_count_claimable = [
+    select(func.count(), func.min(rows.c.at))
+    for rows in (each.subquery() for each in (due, resumable, waiting))
+]
 
 
 def _count(table: Any, *conditions: Any) -> Any:
@@ -98,10 +104,7 @@ class GaugeQueries(Group):
         ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
         by_status = self._execute(_count_ended, {"since": now - ENDED_WINDOW})
         ended |= {row.status: row.count for row in by_status}
-        claimable = [
-            self._execute(statement, {"now": now}).one()
-            for statement in (_count_due, _count_resumable, _count_waiting)
-        ]
+        claimable = [self._execute(statement, {"now": now}).one() for statement in _count_claimable]
         oldest_at = min((since for _, since in claimable if since is not None), default=now)
         return Gauges(
             runs={"running": row.running, "queued": row.queued},

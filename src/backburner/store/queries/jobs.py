@@ -26,9 +26,9 @@ from backburner.core.run import RunKind, Turn
 from backburner.core.tool_policy import PROGRESS_TOOL
 from backburner.core.work.activity import RunActivity
 from backburner.core.work.views import WorkSummary
-from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
 from backburner.store.queries.activity import ActivityQueries
+from backburner.store.queries.job_trees import JobTreeQueries
 from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
 from backburner.store.records.waits import Waits
@@ -37,6 +37,7 @@ from backburner.store.tables import (
     inbox,
     is_job,
     is_open_job,
+    is_shown,
     is_unserved,
     messages,
     runs,
@@ -52,14 +53,18 @@ _owner = bindparam("owner", type_=Text())
 _job_ids = bindparam("job_ids", expanding=True, type_=Text())
 _select_children = (
     select(conversations)
-    .where(conversations.c.user_id == _owner, conversations.c.parent_id == bindparam("parent_id"))
+    .where(
+        conversations.c.user_id == _owner,
+        conversations.c.parent_id == bindparam("parent_id"),
+        is_shown,
+    )
     .where(is_job)
     .order_by(conversations.c.created_at.desc(), conversations.c.id)
     .limit(bindparam("limit"))
 )
 _select_by_id = (
     select(conversations)
-    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids), is_job)
+    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids), is_job, is_shown)
     .order_by(conversations.c.id)
 )
 _lock = _select_by_id.with_for_update(key_share=True)
@@ -188,7 +193,7 @@ _select_recent_calls: Select[Any] = (
 )
 
 
-class Jobs(Group):
+class Jobs(JobTreeQueries):
     def started_by(
         self,
         user: UserId,

@@ -12,11 +12,12 @@ from backburner.core.conversation import PASSING_PAUSES, Conversation, EndedAs, 
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.work.proposal import RejectedProposal
+from backburner.ports import PlannedWork
 from backburner.store.context import Group
 from backburner.store.mapping import load
 from backburner.store.queries.conversations import ConversationQueries
 from backburner.store.queries.view_filters import is_proposed, was_proposed
-from backburner.store.tables import conversations, runs, spend
+from backburner.store.tables import conversations, is_shown, runs, spend
 from backburner.store.types import Time
 
 _owner = bindparam("owner", type_=Text())
@@ -48,7 +49,14 @@ select_active = (
 )
 select_open = select(conversations).where(_has_work).order_by(*_newest_first).limit(_limit)
 _select_tasks = select(conversations).where(
-    conversations.c.user_id == _owner, conversations.c.kind == text("'task'")
+    conversations.c.user_id == _owner, conversations.c.kind == text("'task'"), is_shown
+)
+#: Whatever has a schedule, what comes first first; jobs too.
+select_planned = (
+    select(conversations)
+    .where(conversations.c.user_id == _owner, conversations.c.schedule.is_not(None), ~is_proposed)
+    .order_by(conversations.c.next_run_at.nulls_last(), conversations.c.id)
+    .limit(_limit)
 )
 select_by_title = (
     _select_tasks.where(conversations.c.title == bindparam("title", type_=Text()))
@@ -123,6 +131,14 @@ class Tasks(Group):
 
     def scheduled(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
         return self._read(select_open, user, limit=limit)
+
+    def planned(self, user: UserId, *, limit: int) -> Sequence[PlannedWork]:
+        rows = self._execute(select_planned, {"owner": user, "limit": limit}).all()
+        found = ConversationQueries(self.tx).read(rows) if rows else ()
+        return [
+            PlannedWork(one.conversation, is_running=row.turn_run is not None)
+            for one, row in zip(found, rows, strict=True)
+        ]
 
     def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
         tasks = self._read(select_by_title, user, limit=limit, title=name)

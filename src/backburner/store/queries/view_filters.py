@@ -2,8 +2,9 @@
 
 from sqlalchemy import ColumnElement, and_, not_, or_, select
 
-from backburner.core.conversation import PASSING_PAUSES, EndedAs, Kind, PauseReason, Status
+from backburner.core.conversation import HARMLESS_PAUSES, EndedAs, Kind, PauseReason, Status
 from backburner.core.question import Purpose
+from backburner.core.work.list_states import FAILURE_PAUSES, ListState
 from backburner.core.work.views import JobStatus, TaskStatus
 from backburner.store.tables import conversations, is_open, questions
 
@@ -46,7 +47,7 @@ def _ended(*endings: EndedAs) -> ColumnElement[bool]:
 _over = or_(_archived, _unpaused)
 _JOB_CONDITIONS: dict[JobStatus, ColumnElement[bool]] = {
     JobStatus.RUNNING: or_(
-        and_(_busy, ~conversations.c.resuming), _paused(PauseReason.USER, *PASSING_PAUSES)
+        and_(_busy, ~conversations.c.resuming), _paused(*sorted(HARMLESS_PAUSES))
     ),
     JobStatus.RESUMED: and_(_busy, conversations.c.resuming),
     JobStatus.COMPLETED: and_(_over, _ended(EndedAs.COMPLETED)),
@@ -65,6 +66,27 @@ _TASK_CONDITIONS: dict[TaskStatus, ColumnElement[bool]] = {
     TaskStatus.DONE: or_(_archived, and_(_unpaused, _ended(EndedAs.COMPLETED, EndedAs.CANCELLED))),
     TaskStatus.FAILED: and_(_unpaused, _ended(EndedAs.ERROR)),
 }
+
+
+_LIST_CONDITIONS: dict[ListState, ColumnElement[bool]] = {
+    ListState.NEEDS_YOU: or_(_waits, _paused(PauseReason.SIGNED_OUT)),
+    ListState.WORKING: and_(conversations.c.turn_run.is_not(None), not_(_archived)),
+    ListState.SCHEDULED: _status == Status.BACKGROUND.value,
+    ListState.PAUSED: and_(_idle, _pause_reason.is_not(None)),
+    ListState.FAILED: and_(
+        not_(_archived),
+        or_(
+            _ended(EndedAs.ERROR),
+            _paused(*FAILURE_PAUSES),
+            and_(_ended_as.is_(None), conversations.c.failures > 0),
+        ),
+    ),
+    ListState.ARCHIVED: _archived,
+}
+
+
+def has_list_state(state: ListState) -> ColumnElement[bool]:
+    return _LIST_CONDITIONS[state]
 
 
 def has_job_status(status: JobStatus) -> ColumnElement[bool]:

@@ -170,11 +170,25 @@ def _has_item(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 _for_work = inbox.c.run_kind == text("'background'")
+
+
+def _first_item(run_kind: ColumnElement[bool]) -> ScalarSelect[str]:
+    """Return the kind of the item that has waited longest; none: no item waits."""
+    is_waiting = and_(inbox.c.user_id == _owner, inbox.c.conversation_id == _which, is_unserved)
+    return (
+        select(inbox.c.kind)
+        .where(is_waiting, run_kind)
+        .order_by(inbox.c.arrived_at)
+        .limit(_ONE)
+        .scalar_subquery()
+    )
+
+
 #: Why a conversation may be claimed, apart from its schedule.
 reasons = select(
     _has_item(inbox.c.from_person).label("person"),
-    _has_item(inbox.c.run_kind == text("'reply'")).label("reply"),
-    _has_item(_for_work).label("work"),
+    _first_item(inbox.c.run_kind == text("'reply'")).label("reply"),
+    _first_item(_for_work).label("work"),
     _has_item(_for_work, inbox.c.at_once).label("work_at_once"),
     exists()
     .where(runs.c.user_id == _owner, runs.c.conversation_id == _which, is_queued)
@@ -329,7 +343,7 @@ _has_connections = (
 
 def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
-        select(conversations, _has_children, _has_connections)
+        select(conversations, _has_children, _has_connections, inbox.c.kind.label("item"))
         .join(inbox, _same_conversation)
         .join(users, users.c.id == inbox.c.user_id)
         .where(is_unserved, inbox.c.from_person, is_open, is_served, users.c.disabled_at.is_(None))

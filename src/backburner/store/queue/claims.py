@@ -12,7 +12,7 @@ from backburner.core import retry, routing, transitions
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import ConversationId, UserId, new_run_id
 from backburner.core.routing import NO_EXIT, NO_PROFILES, AfterDemo, ProfileFilter
-from backburner.core.run import Run, RunKind, RunStatus, Turn
+from backburner.core.run import ItemKind, Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.core.work.discovery import may_discover
 from backburner.core.work.timeouts import is_long
@@ -197,7 +197,10 @@ class Queue(Group):
         if handed_back is not None:
             claim = taker.resume(conversation, handed_back[0], epoch=epoch, unattended=False)
         else:
-            claim = taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=False)
+            item = ItemKind(row.item)
+            claim = taker.begin(
+                conversation, RunKind.REPLY, epoch=epoch, unattended=False, item=item
+            )
         return claim and replace(
             claim,
             has_children=bool(row.has_children),
@@ -305,7 +308,8 @@ def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | No
     handed_back = Runs(tx).queued(user, conversation_id) if reasons.queued else {}
     has_reply = RunKind.REPLY not in handed_back and reasons.reply
     if has_reply and taker.has_seat(conversation, RunKind.REPLY):
-        return taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=True)
+        item = ItemKind(reasons.reply)
+        return taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=True, item=item)
     for kind in (RunKind.REPLY, RunKind.BACKGROUND):
         run, wait_until = handed_back.get(kind, (None, None))
         is_asking = kind is RunKind.BACKGROUND and conversation.status is Status.WAITING_INPUT
@@ -321,19 +325,24 @@ def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | No
         return None
     works = conversation.status is Status.BACKGROUND
     requested = bool(reasons.work if works else reasons.work_at_once)
-    return _claim_background(
-        taker, conversation, epoch=epoch, requested=requested, has_items=bool(reasons.work)
-    )
+    item = reasons.work and ItemKind(reasons.work)
+    return _claim_background(taker, conversation, epoch=epoch, requested=requested, item=item)
 
 
 def _claim_due(taker: "_Taker", conversation: Conversation, *, epoch: int) -> Claim | None:
     """Claim the due slot of a conversation whose inbox is empty."""
-    return _claim_background(taker, conversation, epoch=epoch, requested=False, has_items=False)
+    return _claim_background(taker, conversation, epoch=epoch, requested=False)
 
 
 def _claim_background(
-    taker: "_Taker", conversation: Conversation, *, epoch: int, requested: bool, has_items: bool
+    taker: "_Taker",
+    conversation: Conversation,
+    *,
+    epoch: int,
+    requested: bool,
+    item: ItemKind | None = None,
 ) -> Claim | None:
+    """Claim background work; `item`: the kind of the first item in the inbox, if there is one."""
     now = taker.tx.now
     if not taker.has_seat(conversation, RunKind.BACKGROUND):
         return None
@@ -341,8 +350,8 @@ def _claim_background(
         return None
     if not requested and _skips_discovery(taker, conversation):
         return None
-    claim = taker.begin(conversation, RunKind.BACKGROUND, epoch=epoch, unattended=True)
-    return claim and replace(claim, has_items=has_items)
+    claim = taker.begin(conversation, RunKind.BACKGROUND, epoch=epoch, unattended=True, item=item)
+    return claim and replace(claim, has_items=item is not None)
 
 
 def _skips_discovery(taker: "_Taker", conversation: Conversation) -> bool:
@@ -417,7 +426,13 @@ class _Taker:
         return self.claimer.has_seat(self.seat_for(conversation, kind, resumed=resumed))
 
     def begin(
-        self, conversation: Conversation, kind: RunKind, *, epoch: int, unattended: bool
+        self,
+        conversation: Conversation,
+        kind: RunKind,
+        *,
+        epoch: int,
+        unattended: bool,
+        item: ItemKind | None,
     ) -> Claim | None:
         """Start a new run; None: every due slot was missed, and none is caught up."""
         slot_at = None
@@ -436,6 +451,7 @@ class _Taker:
             schedule_revision=conversation.schedule_revision,
             started_at=self.tx.now,
             slot_at=slot_at,
+            started_by=transitions.find_start(conversation, slot_at=slot_at, item=item),
         )
         Runs(self.tx).begin(self._row(conversation.user_id, run, unattended=unattended))
         return self._take(conversation, run)
@@ -451,7 +467,13 @@ class _Taker:
             unattended=unattended,
             worker=self.claimer.worker,
         )
-        resumed = replace(run, epoch=epoch, status=RunStatus.RUNNING, waits_for_user=False)
+        resumed = replace(
+            run,
+            epoch=epoch,
+            status=RunStatus.RUNNING,
+            waits_for_user=False,
+            resumed_at=self.tx.now,
+        )
         awaited = Waits(self.tx).take(conversation.user_id, run.id)
         return replace(self._take(conversation, resumed, resumed=True), awaited_jobs=awaited)
 
@@ -480,7 +502,14 @@ class _Taker:
             self.tx.write(_take, values)
         if self.serves_user:
             self.tx.write(_serve_user, {"owner": conversation.user_id, "now": self.tx.now})
-        turn = Turn(conversation.user_id, conversation.id, run.id, run.epoch, run.kind)
+        turn = Turn(
+            conversation.user_id,
+            conversation.id,
+            run.id,
+            run.epoch,
+            run.kind,
+            began_at=self.tx.now,
+        )
         seat = self.seat_for(conversation, run.kind, resumed=resumed)
         return Claim(turn, run, conversation, profile=seat.profile, resumed=resumed)
 
@@ -495,6 +524,7 @@ class _Taker:
             "epoch": run.epoch,
             "schedule_revision": run.schedule_revision,
             "slot_at": run.slot_at,
+            "started_by": run.started_by and run.started_by.value,
             "started_at": run.started_at,
             "worker": self.claimer.worker,
             "tokens": 0,

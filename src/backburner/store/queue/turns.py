@@ -29,13 +29,13 @@ from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
 from backburner.store.context import Context, Group
-from backburner.store.dialect import has_row_locks, with_clock_after
+from backburner.store.dialect import has_row_locks, version_of, with_clock_after
 from backburner.store.mapping import to_row
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.inbox import Inbox, renew_request
 from backburner.store.records.runs import Runs
-from backburner.store.tables import conversations, inbox, is_unserved, runs
+from backburner.store.tables import NEVER_IN_A_STEP, conversations, inbox, is_unserved, runs
 from backburner.store.types import MICROSECOND, to_micros
 
 #: How long a group of commits waits for locks, before each of them is tried by itself.
@@ -93,6 +93,7 @@ _with_run = select(conversations, runs.c.cancel_requested_at.is_not(None).label(
     runs, and_(runs.c.user_id == conversations.c.user_id, runs.c.id == bindparam("run"))
 )
 _hold = _with_run.where(_by_id, _is_held).with_for_update(key_share=True)
+_hold_with_version = _hold.add_columns(version_of(conversations).label("version"))
 _follower = conversations.alias("follower")
 _is_followed = exists().where(
     _follower.c.user_id == conversations.c.user_id, _follower.c.after_id == conversations.c.id
@@ -126,6 +127,7 @@ _hold_all_briefly = _hold_all.add_columns(
 _mark_outside = (
     update(conversations).where(_by_id, _is_held).values(outside_read=bindparam("is_marked"))
 )
+_mark_outside_with_version = _mark_outside.returning(version_of(conversations).label("version"))
 _commit = (
     update(conversations)
     .where(_by_id, _is_held)
@@ -134,7 +136,7 @@ _commit = (
         {
             column.name: bindparam(column.name)
             for column in conversations.columns
-            if column.name not in ("user_id", "id", "created_at", "turn_run", "turn_until", "epoch")
+            if column.name not in NEVER_IN_A_STEP
         }
     )
 )
@@ -145,6 +147,7 @@ class Turns(Group):
         super().__init__(tx)
         #: Whether the run whose turn is held has been asked to stop.
         self._cancelled: dict[RunId, bool] = {}
+        self._versions: dict[RunId, str] = {}
         #: The rows of turns that are held for `hold`.
         self._held: dict[Turn, Row[Any]] = {}
 
@@ -168,11 +171,23 @@ class Turns(Group):
 
     def hold(self, turn: Turn) -> Conversation:
         """Lock and read the conversation, to apply an outcome to it; only its holder can."""
-        row = self._held.pop(turn, None) or self.tx.lock_with_clock(_hold, turn_key(turn))
-        if row is None:
-            raise Fenced
+        row = self._held.pop(turn, None) or self._lock(turn)
         self._cancelled[turn.run_id] = bool(row.cancelled)
         return Conversations(self.tx).read(row)
+
+    def version(self, turn: Turn) -> str | None:
+        """Return the version of the conversation as it is held; None: rows have none."""
+        return self._versions.get(turn.run_id)
+
+    def _lock(self, turn: Turn) -> Row[Any]:
+        has_versions = has_row_locks(self.connection)
+        statement = _hold_with_version if has_versions else _hold
+        row = self.tx.lock_with_clock(statement, turn_key(turn))
+        if row is None:
+            raise Fenced
+        if has_versions:
+            self._versions[turn.run_id] = row.version
+        return row
 
     def hold_all(self, turns: Sequence[Turn], *, briefly: bool = True) -> Sequence[Turn]:
         """Lock what can be locked at once, of several users; returns the turns it is held for.
@@ -195,16 +210,31 @@ class Turns(Group):
     def mark_outside_text(self, turn: Turn, *, marked: bool = True) -> None:
         """Record whether the agent's session has read outside text."""
         values = {**turn_key(turn), "is_marked": marked}
-        if self._execute(_mark_outside, values).rowcount != 1:
+        has_versions = has_row_locks(self.connection)
+        result = self._execute(
+            _mark_outside_with_version if has_versions else _mark_outside, values
+        )
+        if result.rowcount != 1:
             raise Fenced
+        if has_versions:
+            self._versions[turn.run_id] = result.one().version
 
     def commit(
-        self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
+        self,
+        turn: Turn,
+        step: Step,
+        ending: RunEnding,
+        *,
+        served: Iterable[ItemId] = (),
+        prompt: str | None = None,
     ) -> None:
-        """Store the outcome of a run and give up its turn, atomically."""
+        """Store the outcome of a run and give up its turn, atomically.
+
+        `prompt` is what it was told, to be kept.
+        """
 
         def end() -> None:
-            self._give_up(turn, step, served=served, ends=True)
+            self._give_up(turn, step, served=served, ends=True, prompt=prompt)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
 
         self._store(turn, step, first=end)
@@ -218,13 +248,14 @@ class Turns(Group):
         until: datetime | None,
         served: Iterable[ItemId] = (),
         wait: ModelWait = NO_WAIT,
+        prompt: str | None = None,
     ) -> None:
         """Give up the turn; the run resumes at `until`, or None: when something resumes it.
 
         A run that was asked to stop ends instead.
         """
         is_cancelled = self.is_cancelled(turn)
-        self._give_up(turn, step, served=served, ends=is_cancelled)
+        self._give_up(turn, step, served=served, ends=is_cancelled, prompt=prompt)
         if is_cancelled:
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
@@ -244,7 +275,9 @@ class Turns(Group):
         values = {"owner": turn.user_id, "run": turn.run_id}
         return self._execute(_select_cancel_request, values).scalar() is not None
 
-    def _give_up(self, turn: Turn, step: Step, *, served: Iterable[ItemId], ends: bool) -> None:
+    def _give_up(
+        self, turn: Turn, step: Step, *, served: Iterable[ItemId], ends: bool, prompt: str | None
+    ) -> None:
         """Store the conversation without its turn and the proof, if this holder still has it."""
         served, conversation = list(served), step.conversation
         if ends:
@@ -254,7 +287,7 @@ class Turns(Group):
             del row[name]
         row |= {**turn_key(turn), "updated_at": self.tx.now}
         self._write(_commit, row, otherwise=Fenced)
-        Runs(self.tx).prove(turn.user_id, turn.run_id, turn.epoch)
+        Runs(self.tx).prove(turn, prompt=prompt)
         Inbox(self.tx).serve(turn.user_id, served, run_id=turn.run_id)
 
     def _store(self, turn: Turn, step: Step, *, first: Callable[[], None] = lambda: None) -> None:

@@ -19,9 +19,16 @@ from backburner.core.connections.connection import (
 )
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConnectionId, ConversationId, UserId
+from backburner.ports import OfferedTool
 from backburner.store.context import Group
-from backburner.store.dialect import insert_if_absent, upsert
-from backburner.store.tables import connection_tools, connections, conversations, credentials
+from backburner.store.dialect import has_row_locks, insert_if_absent, upsert, version_of
+from backburner.store.tables import (
+    connection_tools,
+    connections,
+    conversations,
+    credentials,
+    is_shown,
+)
 
 _of_user = connections.c.user_id == bindparam("owner")
 _this = and_(_of_user, connections.c.id == bindparam("connection_id"))
@@ -85,7 +92,9 @@ _tools = (
     .order_by(connection_tools.c.name)
 )
 _is_offered = and_(
-    connection_tools.c.accepted == connection_tools.c.digest, ~connection_tools.c.gone
+    connection_tools.c.accepted == connection_tools.c.digest,
+    ~connection_tools.c.gone,
+    ~connection_tools.c.off,
 )
 #: Of some connections, what agents are shown; of others and of withheld tools the definitions stay
 #: where they are, because they may be large.
@@ -124,6 +133,7 @@ _find_offered = (
         connection_tools.c.discloses,
         connection_tools.c.ticked_read_only,
         connection_tools.c.ticked_repeatable,
+        connection_tools.c.off,
     )
     .join(
         connection_tools,
@@ -138,7 +148,11 @@ _find_offered = (
         connection_tools.c.digest == bindparam("of_digest"),
         connection_tools.c.accepted == bindparam("of_digest"),
         ~connection_tools.c.gone,
+        ~connection_tools.c.off,
     )
+)
+_find_offered_with_version = _find_offered.add_columns(
+    version_of(connections, connection_tools).label("version")
 )
 _delete_tool = delete(connection_tools).where(
     connection_tools.c.user_id == bindparam("owner"),
@@ -222,7 +236,8 @@ class Connections(Group):
         return frozenset(found.scalars())
 
     def named_in(self, user: UserId, name: str) -> Sequence[ConversationId]:
-        rows = self._execute(_named_in, {"owner": user, "pattern": f'%"{name}"%'})
+        shown = _named_in.where(is_shown)
+        rows = self._execute(shown, {"owner": user, "pattern": f'%"{name}"%'})
         return [ConversationId(row.id) for row in rows]
 
     def _take_from_users(self, user: UserId, name: str) -> None:
@@ -263,9 +278,11 @@ class Connections(Group):
 
     def find_offered(
         self, user: UserId, connection_id: ConnectionId, tool: str, digest: str
-    ) -> tuple[Connection, ConnectionTool] | None:
+    ) -> OfferedTool | None:
         values = {**_key(user, connection_id), "tool": tool, "of_digest": digest}
-        row = self._execute(_find_offered, values).one_or_none()
+        has_versions = has_row_locks(self.connection)
+        statement = _find_offered_with_version if has_versions else _find_offered
+        row = self._execute(statement, values).one_or_none()
         if row is None:
             return None
         nature, ticks = _to_decisions(row)
@@ -277,7 +294,8 @@ class Connections(Group):
             nature=nature,
             ticks=ticks,
         )
-        return _to_connection(row), found
+        version = row.version if has_versions else None
+        return OfferedTool(_to_connection(row), found, version=version)
 
     def note_use(
         self, user: UserId, connection_id: ConnectionId, *, at: datetime, error: str = ""
@@ -330,6 +348,7 @@ def _to_tool_row(tool: ConnectionTool) -> dict[str, Any]:
         "ticked_read_only": tool.ticks.read_only,
         "ticked_repeatable": tool.ticks.repeatable,
         "gone": tool.gone,
+        "off": tool.ticks.off,
     }
 
 
@@ -350,7 +369,8 @@ def _to_tool(row: Any) -> ConnectionTool:
 
 def _to_decisions(row: Row[Any]) -> tuple[ToolNature, Ticks]:
     nature = ToolNature(read_only=row.read_only, repeatable=row.repeatable, discloses=row.discloses)
-    return nature, Ticks(read_only=row.ticked_read_only, repeatable=row.ticked_repeatable)
+    ticks = Ticks(read_only=row.ticked_read_only, repeatable=row.ticked_repeatable, off=row.off)
+    return nature, ticks
 
 
 def _dump(definition: ToolDefinition) -> str:

@@ -30,13 +30,13 @@ from backburner.store.records.files import Files
 from backburner.store.records.inbox import renew_request
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
-from backburner.store.tables import conversations, receipts, tool_calls
+from backburner.store.tables import NEVER_IN_A_STEP, conversations, is_shown, receipts, tool_calls
 
 _by_id = and_(
     conversations.c.user_id == bindparam("owner"),
     conversations.c.id == bindparam("conversation_id"),
 )
-_load = select(conversations).where(_by_id)
+_load = select(conversations).where(_by_id, is_shown)
 _lock = _load.with_for_update(key_share=True)
 _insert = insert(conversations)
 _update = (
@@ -46,7 +46,7 @@ _update = (
         {
             column.name: bindparam(column.name)
             for column in conversations.columns
-            if column.name not in ("user_id", "id", "created_at", "turn_run", "turn_until", "epoch")
+            if column.name not in NEVER_IN_A_STEP
         }
     )
 )
@@ -154,6 +154,7 @@ class Conversations(Group):
         )
 
     def children(self, user: UserId, conversation_id: ConversationId) -> tuple[ConversationId, ...]:
+        """List the children, also those that their owner has deleted."""
         values = {"owner": user, "parent_id": conversation_id}
         return tuple(self._execute(_select_child_ids, values).scalars())
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Row,
     Text,
     bindparam,
+    case,
     delete,
     exists,
     func,
@@ -55,7 +56,11 @@ _renew = (
     .where(_this)
     .values({name: bindparam(f"new_{name}") for name in _OF_FILE} | {"deleted_at": null()})
 )
-_mark_used = update(files).where(_this, is_unused).values(unused_since=None)
+#: A file that was uploaded comes from the first conversation that names it.
+_origin = case((files.c.conversation_id == "", bindparam("place")), else_=files.c.conversation_id)
+_mark_used = (
+    update(files).where(_this, is_unused).values(unused_since=None, conversation_id=_origin)
+)
 _of_file = (file_pieces.c.user_id == _owner) & (file_pieces.c.digest == _which)
 _count_pieces = select(func.count()).select_from(file_pieces).where(_of_file)
 _select_piece = select(file_pieces.c.data).where(
@@ -114,6 +119,15 @@ _forget_runs = (
     )
     .returning(*_named)
 )
+_forget_messages = (
+    delete(file_uses)
+    .where(
+        file_uses.c.user_id == _owner,
+        file_uses.c.conversation_id == _here,
+        file_uses.c.used_by.in_(bindparam("message_ids", expanding=True)),
+    )
+    .returning(*_named)
+)
 _forget_file = delete(file_uses).where(file_uses.c.user_id == _owner, file_uses.c.digest == _which)
 _keys = tuple_(files.c.user_id, files.c.digest).in_(bindparam("file_keys", expanding=True))
 _lock_several = (
@@ -161,7 +175,7 @@ class Files(Group):
             "size": file.size,
             "media_type": file.media_type,
             "name": file.name,
-            "conversation_id": file.origin.conversation_id,
+            "conversation_id": file.origin.conversation_id or "",
             "run_id": file.origin.run_id,
             "call_id": file.origin.call_id,
             "created_at": self.tx.now,
@@ -201,7 +215,7 @@ class Files(Group):
         if row.unused_since is not None:
             if not self._is_whole(user, row):
                 raise Conflict("The file has not been stored completely.", hint="Store it again.")
-            self._execute(_mark_used, _key(user, digest))
+            self._execute(_mark_used, {**_key(user, digest), "place": conversation_id})
         use = {
             "user_id": user,
             "digest": digest,
@@ -280,6 +294,14 @@ class Files(Group):
         values = {"owner": user, "conversation": conversation_id}
         self._delete_unnamed(self._execute(_forget_conversation, values).all())
 
+    def forget_messages(
+        self, user: UserId, conversation_id: ConversationId, message_ids: Sequence[MessageId]
+    ) -> None:
+        """Delete the files that nothing else names than messages that are gone."""
+        values = {"owner": user, "conversation": conversation_id, "message_ids": message_ids}
+        if message_ids:
+            self._delete_unnamed(self._execute(_forget_messages, values).all())
+
     def forget_runs(self, run_keys: Collection[tuple[str, str]]) -> None:
         """Delete the files that nothing else names than runs that are deleted."""
         self._delete_unnamed(self._execute(_forget_runs, {"run_keys": run_keys}).all())
@@ -310,7 +332,7 @@ def _to_file(row: Row[Any]) -> StoredFile:
         media_type=row.media_type,
         name=row.name,
         origin=FileOrigin(
-            ConversationId(row.conversation_id),
+            ConversationId(row.conversation_id) if row.conversation_id else None,
             row.run_id and RunId(row.run_id),
             row.call_id and CallId(row.call_id),
         ),

@@ -1,28 +1,50 @@
 """Notices, and their deliveries: the outbox for channels."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Text, and_, bindparam, insert, or_, select, update
+from sqlalchemy import Text, Update, and_, bindparam, exists, insert, or_, select, update
 
+from backburner.core.channels.push import PUSH
 from backburner.core.conversation import Conversation, Destination
-from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
-from backburner.core.notice import Notice, find_address
-from backburner.ports import Delivery, EventKind, Hint, HintKind
+from backburner.core.ids import (
+    ConversationId,
+    NoticeId,
+    QuestionId,
+    RunId,
+    UserId,
+    new_notice_id,
+)
+from backburner.core.notice import Notice, NoticeKind, find_address
+from backburner.ports import Delivery, EventKind
+from backburner.store.channels.push_subscriptions import PushSubscriptions, for_each_browser
 from backburner.store.context import Group
-from backburner.store.dialect import number_rows
-from backburner.store.tables import deliveries, is_unseen, is_unsent, notices
+from backburner.store.dialect import has_row_locks, number_rows
+from backburner.store.tables import (
+    conversations,
+    deliveries,
+    is_shown,
+    is_unseen,
+    is_unsent,
+    notices,
+)
 from backburner.store.types import MICROSECOND
 
 _insert_notices = insert(notices)
 _insert_deliveries = insert(deliveries)
+_is_of_deleted = exists().where(
+    conversations.c.user_id == deliveries.c.user_id,
+    conversations.c.id == deliveries.c.conversation_id,
+    ~is_shown,
+)
 _select_next = (
     select(deliveries)
     .where(
         is_unsent,
         deliveries.c.not_before <= bindparam("at"),
+        ~_is_of_deleted,
         or_(deliveries.c.leased_until.is_(None), deliveries.c.leased_until < bindparam("tick")),
     )
     .order_by(deliveries.c.not_before, deliveries.c.user_id, deliveries.c.number)
@@ -69,6 +91,12 @@ _mark_seen_by_id = _mark_seen.where(
     notices.c.id.in_(bindparam("notice_ids", expanding=True, type_=Text()))
 )
 _mark_seen_until = _mark_seen.where(notices.c.number <= bindparam("last_number"))
+_mark_seen_in = _mark_seen.where(
+    notices.c.conversation_id == bindparam("which"), notices.c.created_at <= bindparam("until")
+)
+_mark_question_seen = _mark_seen.where(
+    notices.c.conversation_id == bindparam("which"), notices.c.question_id == bindparam("asked")
+)
 _select_number = select(notices.c.number).where(
     notices.c.user_id == bindparam("owner"), notices.c.id == bindparam("notice_id")
 )
@@ -89,6 +117,7 @@ class Notices(Group):
         """
         rows = list[dict[str, Any]]()
         delivery_rows = list[dict[str, Any]]()
+        push_rows = list[dict[str, Any]]()
         for ordinal, notice in enumerate(new):
             notice_id = new_notice_id()
             row = {
@@ -105,25 +134,56 @@ class Notices(Group):
             }
             key = notice_id if cause is None else f"{cause}:{ordinal}"
             rows.append(row)
-            text = notice.compose(conversation.title)
-            delivery_rows += [_delivery(row, key, place, text) for place in conversation.reports_to]
+            common = _delivery(row, key, conversation.title, notice.compose())
+            delivery_rows += [_to_place(common, place) for place in conversation.reports_to]
+            push_rows.append({**common, "channel": PUSH, "key": f"{key}:{PUSH}:"})
         number_rows(self.connection, notices, rows)
         self._write(_insert_notices, *rows)
-        number_rows(self.connection, deliveries, delivery_rows)
-        self._write(_insert_deliveries, *delivery_rows)
+        self._put_deliveries(delivery_rows)
+        self._tell_browsers(conversation.user_id, push_rows)
+
+    def _put_deliveries(self, rows: Sequence[dict[str, Any]]) -> None:
+        number_rows(self.connection, deliveries, rows)
+        self._write(_insert_deliveries, *rows)
+
+    def _tell_browsers(self, user: UserId, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Store these deliveries for each browser of the user that takes push messages."""
+        if rows and has_row_locks(self.connection):
+            # In the statement that stores everything else, without a round trip to read them.
+            self.tx.write(_insert_deliveries, *rows, source=for_each_browser)
+        elif rows and (targets := PushSubscriptions(self.tx).targets(user)):
+            self._put_deliveries(
+                [
+                    {**row, "key": f"{row['key']}{target}:0", "target": target}
+                    for row in rows
+                    for target in targets
+                ]
+            )
 
     def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int:
         """Mark notices as seen, and return how many were unseen."""
-        self.tx.hint(Hint(HintKind.CHANGED, user))
-        values = {"owner": user, "notice_ids": list(notice_ids), "at": self.tx.now}
-        return self._execute(_mark_seen_by_id, values).rowcount
+        return self._mark(_mark_seen_by_id, user, None, notice_ids=list(notice_ids))
 
     def mark_seen_until(self, user: UserId, last: NoticeId) -> int:
         """Mark a notice and all earlier ones as seen."""
-        self.tx.hint(Hint(HintKind.CHANGED, user))
         number = self._read_one(_select_number, {"owner": user, "notice_id": last}).number
-        values = {"owner": user, "last_number": number, "at": self.tx.now}
-        return self._execute(_mark_seen_until, values).rowcount
+        return self._mark(_mark_seen_until, user, None, last_number=number)
+
+    def mark_seen_in(self, user: UserId, which: ConversationId, *, until: datetime) -> int:
+        """Mark the notices of a conversation as seen, up to a time."""
+        return self._mark(_mark_seen_in, user, which, which=which, until=until)
+
+    def mark_question_seen(self, user: UserId, which: ConversationId, asked: QuestionId) -> int:
+        """Mark the notices of a question as seen."""
+        return self._mark(_mark_question_seen, user, which, which=which, asked=asked)
+
+    def _mark(
+        self, statement: Update, user: UserId, conversation: ConversationId | None, **values: Any
+    ) -> int:
+        count = self._execute(statement, {"owner": user, "at": self.tx.now, **values}).rowcount
+        if count:
+            self.tx.changed(user, conversation, EventKind.NOTICE)
+        return count
 
 
 class Deliveries(Group):
@@ -147,6 +207,9 @@ class Deliveries(Group):
             key=row.key,
             channel=row.channel,
             target=row.target,
+            notice_id=NoticeId(row.notice_id),
+            kind=NoticeKind(row.kind),
+            title=row.title,
             text=row.text,
             address=row.address,
             attempts=row.attempts + 1,
@@ -188,15 +251,16 @@ class Deliveries(Group):
         return self._execute(_settle, values).rowcount == 1
 
 
-def _delivery(notice: Mapping[str, Any], key: str, place: Destination, text: str) -> dict[str, Any]:
+def _delivery(notice: Mapping[str, Any], key: str, title: str, text: str) -> dict[str, Any]:
+    """Make what the deliveries of a notice have in common; `key` is the beginning of theirs."""
     return {
         "user_id": notice["user_id"],
         "conversation_id": notice["conversation_id"],
-        "key": f"{key}:{place.channel}:{place.target}:0",
+        "key": key,
         "notice_id": notice["id"],
-        "channel": place.channel,
-        "target": place.target,
+        "kind": notice["kind"],
         "part": 0,
+        "title": title,
         "text": text,
         "address": find_address(notice["conversation_id"], notice["question_id"]),
         "state": "waiting",
@@ -204,3 +268,8 @@ def _delivery(notice: Mapping[str, Any], key: str, place: Destination, text: str
         "not_before": notice["created_at"],
         "lease": 0,
     }
+
+
+def _to_place(common: Mapping[str, Any], place: Destination) -> dict[str, Any]:
+    key = f"{common['key']}:{place.channel}:{place.target}:0"
+    return {**common, "channel": place.channel, "target": place.target, "key": key}

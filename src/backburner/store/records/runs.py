@@ -72,6 +72,7 @@ _resume = (
         unattended=bindparam("is_unattended"),
         worker=bindparam("new_worker"),
         wait_until=None,
+        resumed_at=bindparam("at"),
     )
 )
 _queue = (
@@ -206,7 +207,7 @@ class Runs(Group):
         self, user: UserId, run_id: RunId, *, epoch: int, unattended: bool, worker: str
     ) -> None:
         values = {"owner": user, "run_id": run_id, "new_epoch": epoch, "new_worker": worker}
-        self._execute(_resume, {**values, "is_unattended": unattended})
+        self._execute(_resume, {**values, "is_unattended": unattended, "at": self.tx.now})
 
     def queue(
         self,
@@ -247,9 +248,16 @@ class Runs(Group):
         }
         self._write(_end, values)
 
-    def prove(self, user: UserId, run_id: RunId, epoch: int) -> None:
+    def prove(self, turn: Turn, *, prompt: str | None = None) -> None:
         """Store the proof that a run committed under an epoch, in the same transaction."""
-        row = {"user_id": user, "run_id": run_id, "epoch": epoch, "committed_at": self.tx.now}
+        row = {
+            "user_id": turn.user_id,
+            "run_id": turn.run_id,
+            "epoch": turn.epoch,
+            "committed_at": self.tx.now,
+            "began_at": turn.began_at,
+            "prompt": prompt,
+        }
         self._write(_insert_proof, row)
 
     def is_proven(self, user: UserId, run_id: RunId, epoch: int) -> bool:

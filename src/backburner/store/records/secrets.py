@@ -49,6 +49,12 @@ class Secrets(Group):
         else:
             upsert(self.connection, secrets, {"user_id": owner, **row})
 
+    def add(self, owner: UserId | None, name: str, sealed: bytes) -> bool:
+        row = {"name": name, "sealed": sealed}
+        if owner is None:
+            return insert_if_absent(self.connection, install_secrets, row)
+        return insert_if_absent(self.connection, secrets, {"user_id": owner, **row})
+
     def remove(self, owner: UserId | None, prefix: str) -> None:
         table: Table = install_secrets if owner is None else secrets
         statement = delete(table).where(*_begins(table, prefix))

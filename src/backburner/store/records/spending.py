@@ -23,13 +23,24 @@ from sqlalchemy import (
     union_all,
 )
 
-from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost, Usage
+from backburner.core.conversation import Kind
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
-from backburner.ports import EventKind, SpendingState
+from backburner.ports import ConversationSpending, EventKind, SpendingState
 from backburner.store.context import Group
 from backburner.store.dialect import insert_or_add, number_rows, upsert
-from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
+from backburner.store.tables import (
+    CEILING,
+    allowances,
+    conversations,
+    is_no_job,
+    is_running,
+    is_shown,
+    runs,
+    spend,
+    totals,
+)
 
 _insert = insert(spend)
 _select_receipt = select(spend.c.number).where(
@@ -82,16 +93,39 @@ _select_states = union_all(
         allowances.c.root_id.in_(bindparam("roots", expanding=True, type_=Text())),
     ),
 )
+select_changed = (
+    select(conversations.c.id, conversations.c.title, conversations.c.kind)
+    .where(conversations.c.user_id == _owner, is_no_job, is_shown)
+    .order_by(conversations.c.updated_at.desc(), conversations.c.id.desc())
+    .limit(bindparam("searched", type_=BigInteger()))
+)
+#: By keys: an expression of ids has another collation than the index of totals.
+select_totals = (
+    select(totals.c.what, totals.c.micros, totals.c.tokens)
+    .where(
+        totals.c.user_id == _owner,
+        totals.c.what.in_(bindparam("what", expanding=True, type_=Text())),
+    )
+    .order_by(totals.c.micros.desc(), totals.c.tokens.desc(), totals.c.what)
+    .limit(bindparam("limit", type_=BigInteger()))
+)
 _delete_allowance = delete(allowances).where(
     allowances.c.user_id == _owner,
     allowances.c.scope == bindparam("scope"),
-    allowances.c.root_id == "",
+    allowances.c.root_id == bindparam("root_id"),
 )
 
 
 class Spending(Group):
     def add(
-        self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
+        self,
+        turn: Turn,
+        root: ConversationId,
+        model: str,
+        cost: Cost,
+        *,
+        counts_to: Iterable[str],
+        usage: Usage | None = None,
     ) -> None:
         """Store the receipt of a model call, and add its cost to these totals."""
         amount = {"micros": cost.amount.micros, "tokens": cost.amount.tokens}
@@ -103,6 +137,8 @@ class Spending(Group):
             "model": model,
             "priced": cost.priced,
             "spent_at": self.tx.now,
+            "output_tokens": usage and usage.output,
+            "cached_tokens": usage and usage.cache_read,
         }
         number_rows(self.connection, spend, [row])
         self._execute(_insert, row | amount)
@@ -119,7 +155,7 @@ class Spending(Group):
         """Read the states of several users, each for a root conversation and some totals."""
         values = {
             "owners": list(accounts),
-            "roots": ["", *(root for root, _ in accounts.values())],
+            "roots": ["", CEILING, *(root for root, _ in accounts.values())],
             "what": list({one: None for _, what in accounts.values() for one in what}),
         }
         rows: dict[str, list[Any]] = {user: [] for user in accounts}
@@ -128,34 +164,68 @@ class Spending(Group):
             rows[row.owner].append(row)
         return {user: _to_state(rows[user], root) for user, (root, _) in accounts.items()}
 
+    def top(self, user: UserId, *, searched: int, limit: int) -> Sequence[ConversationSpending]:
+        changed = self._execute(select_changed, {"owner": user, "searched": searched})
+        # Jobs count towards the conversation at their top.
+        of_key = {f"conversation:{row.id}": row for row in changed}
+        values = {"owner": user, "what": list(of_key), "limit": limit}
+        rows = self._execute(select_totals, values) if of_key else ()
+        return [
+            ConversationSpending(
+                ConversationId(of_key[row.what].id),
+                of_key[row.what].title,
+                Kind(of_key[row.what].kind),
+                Amount(row.micros, row.tokens),
+            )
+            for row in rows
+        ]
+
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
         """See whether a run has a receipt with exactly this time."""
         values = {"owner": turn.user_id, "run_id": turn.run_id, "at": at}
         return self._exists(_select_receipt, values)
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
+        is_of_root = allowance.scope is AllowanceScope.CONVERSATION
+        self._set(user, allowance, root if is_of_root else "")
+
+    def reset_allowance(
+        self, user: UserId, scope: AllowanceScope, root: ConversationId | None = None
+    ) -> None:
+        self._reset(user, scope, root or "")
+
+    def set_ceiling(self, user: UserId, ceiling: Allowance) -> None:
+        self._set(user, ceiling, CEILING)
+
+    def reset_ceiling(self, user: UserId, scope: AllowanceScope) -> None:
+        self._reset(user, scope, CEILING)
+
+    def _set(self, user: UserId, allowance: Allowance, root: str) -> None:
         row = {
             "user_id": user,
             "scope": allowance.scope.value,
-            "root_id": root if allowance.scope is AllowanceScope.CONVERSATION else "",
+            "root_id": root,
             "micros": allowance.micros,
             "tokens": allowance.tokens,
         }
         upsert(self.connection, allowances, row)
         self.tx.changed(user, None, EventKind.USER)
 
-    def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
-        """Delete a user's own allowance, so that the default of the install applies again."""
-        self._execute(_delete_allowance, {"owner": user, "scope": scope.value})
+    def _reset(self, user: UserId, scope: AllowanceScope, root: str) -> None:
+        values = {"owner": user, "scope": scope.value, "root_id": root}
+        self._execute(_delete_allowance, values)
 
 
 def _to_state(rows: Sequence[Any], root: ConversationId) -> SpendingState:
-    spent, running, allowed = dict[str, Amount](), [], []
+    spent, running = dict[str, Amount](), []
+    allowed, ceilings = [], []
     for row in rows:
         if row.kind == "spent":
             spent[row.about] = Amount(row.micros, row.tokens)
         elif row.kind == "under way":
             running.append((RunId(row.about), ConversationId(row.root)))
+        elif row.root == CEILING:
+            ceilings.append(Allowance(AllowanceScope(row.about), row.micros, row.tokens))
         elif row.root in ("", root):
             allowed.append(Allowance(AllowanceScope(row.about), row.micros, row.tokens))
-    return SpendingState(spent, running, allowed)
+    return SpendingState(spent, running, allowed, ceilings)

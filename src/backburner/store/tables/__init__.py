@@ -1,7 +1,7 @@
 """All tables. The key of a row that belongs to a user begins with its owner.
 
 That column will tell in which of several databases a user lives. The exceptions are the tables of
-the install as a whole: users, credentials, sign-in attempts, outages and settings.
+the install as a whole: users, credentials, sign-in attempts, outages, workers and settings.
 
 Rows of a conversation are deleted with it. JSON is stored as text: both databases read and write it
 as a whole.
@@ -10,6 +10,8 @@ as a whole.
 from backburner.store.tables.base import metadata
 from backburner.store.tables.connections import connection_tools, connections
 from backburner.store.tables.conversations import (
+    MARKS,
+    NEVER_IN_A_STEP,
     conversations,
     inbox,
     is_discovery,
@@ -17,7 +19,9 @@ from backburner.store.tables.conversations import (
     is_no_job,
     is_open,
     is_open_job,
+    is_pinned,
     is_scheduled,
+    is_shown,
     is_unserved,
     is_user_message,
     messages,
@@ -32,6 +36,7 @@ from backburner.store.tables.notices import (
     notices,
     outage_reports,
 )
+from backburner.store.tables.push import push_subscriptions
 from backburner.store.tables.runs import (
     COMMITTED_EPOCH,
     connection_calls,
@@ -49,7 +54,7 @@ from backburner.store.tables.runs import (
 )
 from backburner.store.tables.secrets import data_keys, install_secrets, secrets
 from backburner.store.tables.sign_ins import started_sign_ins, token_leases
-from backburner.store.tables.spending import allowances, spend, totals
+from backburner.store.tables.spending import CEILING, allowances, spend, totals
 from backburner.store.tables.users import (
     PAUSED,
     answers,
@@ -64,12 +69,16 @@ from backburner.store.tables.users import (
     outages,
     users,
 )
+from backburner.store.tables.workers import workers
 
 #: Tables whose rows are numbered per user.
 numbered = (messages, notices, deliveries, events, spend, session_entries)
 
 __all__ = [
+    "CEILING",
     "COMMITTED_EPOCH",
+    "MARKS",
+    "NEVER_IN_A_STEP",
     "PAUSED",
     "allowances",
     "answers",
@@ -98,9 +107,11 @@ __all__ = [
     "is_no_job",
     "is_open",
     "is_open_job",
+    "is_pinned",
     "is_queued",
     "is_running",
     "is_scheduled",
+    "is_shown",
     "is_unended",
     "is_unseen",
     "is_unsent",
@@ -116,6 +127,7 @@ __all__ = [
     "outage_reports",
     "outages",
     "outcomes",
+    "push_subscriptions",
     "questions",
     "receipts",
     "runs",
@@ -129,4 +141,5 @@ __all__ = [
     "totals",
     "users",
     "waits",
+    "workers",
 ]

@@ -8,10 +8,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
-from backburner.store.tables.base import metadata, owner, owner_of_conversation
+from backburner.store.tables.base import metadata, owner, owner_of_conversation, partial_index
 from backburner.store.types import Duration, Exact, Id, Time
 
 connections = Table(
@@ -44,6 +45,11 @@ connections = Table(
     Column("refused_scopes", Text, nullable=False, server_default=""),
     UniqueConstraint("user_id", "name"),
 )
+partial_index(
+    "ix_connections_signed_out",
+    connections.c.last_error_at,
+    where=text("state = 'signed_out'"),
+)
 
 connection_tools = Table(
     "connection_tools",
@@ -65,6 +71,8 @@ connection_tools = Table(
     Column("ticked_read_only", Boolean),
     Column("ticked_repeatable", Boolean),
     Column("gone", Boolean, nullable=False),
+    #: By the owner: agents do not get it.
+    Column("off", Boolean, nullable=False, server_default=false()),
     ForeignKeyConstraint(
         ["user_id", "connection_id"], ["connections.user_id", "connections.id"], ondelete="CASCADE"
     ),

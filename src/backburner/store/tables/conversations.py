@@ -106,11 +106,26 @@ conversations = Table(
     Column("work_profile", Text, nullable=False, server_default=""),
     #: The names of the connections that it may use, as JSON; none: those of its kind.
     Column("connections", Text),
+    #: The number of the last message that its owner has seen, and when they looked.
+    Column("seen_number", BigInteger, nullable=False, server_default=text("0")),
+    Column("seen_at", Time),
+    Column("pinned_at", Time),
+    #: When its owner deleted it; until it is removed, nothing shows it. And the conversation that
+    #: was deleted, with which it goes: itself, or one that it is below.
+    Column("deleted_at", Time),
+    Column("deleted_with", Id),
+    Column("was_archived", Boolean, nullable=False, server_default=false()),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),
     CheckConstraint("(turn_run IS NULL) = (turn_until IS NULL)", name="turn"),
 )
+#: Marks of the owner, which only statements of their own change, and no step.
+MARKS = frozenset(
+    {"seen_number", "seen_at", "pinned_at", "deleted_at", "deleted_with", "was_archived"}
+)
+#: Columns that a step leaves as they are.
+NEVER_IN_A_STEP = MARKS | {"user_id", "id", "created_at", "turn_run", "turn_until", "epoch"}
 is_scheduled = and_(
     conversations.c.status == text("'background'"),
     conversations.c.next_run_at.is_not(None),
@@ -128,6 +143,13 @@ partial_index(
     "ix_conversations_due_in_folder",
     conversations.c.next_run_at,
     where=and_(is_scheduled, conversations.c.folder.is_not(None)),
+)
+partial_index(
+    "ix_conversations_of_folder",
+    conversations.c.user_id,
+    conversations.c.folder,
+    conversations.c.id,
+    where=conversations.c.folder.is_not(None),
 )
 #: One run at a time writes in a folder.
 partial_index(
@@ -177,6 +199,22 @@ for _name, _where in {"jobs": is_job, "listed": is_no_job}.items():
         where=_where,
     )
 
+#: Its owner has not deleted it. One that they have is archived, and without work.
+is_shown = conversations.c.deleted_at.is_(None)
+partial_index(
+    "ix_conversations_deleted",
+    conversations.c.deleted_at,
+    where=conversations.c.deleted_at.is_not(None),
+)
+is_pinned = conversations.c.pinned_at.is_not(None)
+partial_index(
+    "ix_conversations_pinned",
+    conversations.c.user_id,
+    conversations.c.updated_at,
+    conversations.c.id,
+    where=is_pinned,
+)
+
 _is_parked = conversations.c.pause_reason == text("'allowance'")
 partial_index("ix_conversations_parked", conversations.c.user_id, where=_is_parked)
 
@@ -205,8 +243,21 @@ messages = Table(
     Column("replaced_at", Time),
     #: The question that it shows, in our own words.
     Column("shows", Id),
+    #: Something that its owner does not know from what they did themselves.
+    Column("news", Boolean, nullable=False, server_default=false()),
+    #: The question whose end it records.
+    Column("closes", Id),
+    #: The files that it has, as JSON.
+    Column("files", Text),
     UniqueConstraint("user_id", "id"),
     Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
+)
+partial_index(
+    "ix_messages_with_files",
+    messages.c.user_id,
+    messages.c.conversation_id,
+    messages.c.number,
+    where=messages.c.files.is_not(None),
 )
 
 #: Written by the user.
@@ -242,6 +293,13 @@ for _name, _columns, _more in (
     _where = is_unserved if _more is None else and_(is_unserved, _more)
     partial_index(_name, *_columns, where=_where)
 
+partial_index(
+    "ix_inbox_served_by",
+    inbox.c.user_id,
+    inbox.c.served_by,
+    where=inbox.c.served_by.is_not(None),
+)
+
 questions = Table(
     "questions",
     metadata,
@@ -266,8 +324,7 @@ questions = Table(
     #: The kind, id and name of the credential with which it was answered.
     Column("answered_by", Text),
     Column("outside", Boolean, nullable=False, server_default=false()),
-    # For the cascade when a conversation is deleted.
-    Index("ix_questions_of_conversation", "user_id", "conversation_id"),
+    Index("ix_questions_of_conversation", "user_id", "conversation_id", "asked_at", "id"),
 )
 is_open = questions.c.closed_at.is_(None)
 for _name, _columns in {

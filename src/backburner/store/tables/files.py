@@ -40,7 +40,7 @@ files = Table(
     Column("size", BigInteger, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("name", Text, nullable=False),
-    #: What it came from first, which may have been deleted.
+    #: What it came from first, which may have been deleted; empty: its user uploaded it.
     Column("conversation_id", Id, nullable=False),
     Column("run_id", Id),
     Column("call_id", Id),

@@ -68,6 +68,9 @@ deliveries = Table(
     Column("error", Text),
     #: The page to open for it, on the server.
     Column("address", Text, nullable=False, server_default=""),
+    Column("kind", Text, nullable=False, server_default="result"),
+    #: The title of the conversation; empty where the text begins with it.
+    Column("title", Text, nullable=False, server_default=""),
     CheckConstraint("state IN ('waiting', 'sending', 'sent', 'failed')", name="state"),
     UniqueConstraint("user_id", "key"),
     # For the cascade when a conversation is deleted.
@@ -75,6 +78,7 @@ deliveries = Table(
 )
 is_unsent = text("state IN ('waiting', 'sending')")
 partial_index("ix_deliveries_to_send", deliveries.c.not_before, where=is_unsent)
+partial_index("ix_deliveries_failed", deliveries.c.not_before, where=text("state = 'failed'"))
 
 #: The users who were told about an outage, and have not been told about its end.
 outage_reports = Table(

@@ -73,6 +73,10 @@ runs = Table(
     Column("progress_at", Time),
     #: Of a run that was handed back: the connection that its owner has to sign in to.
     Column("connection_id", Id),
+    #: What started it; none: it began before this was stored, or never started.
+    Column("started_by", Text),
+    #: When it was last taken up again.
+    Column("resumed_at", Time),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",
@@ -95,13 +99,14 @@ partial_index(
 # Ended runs only: queries for active runs have better indexes.
 _has_ended = runs.c.ended_at.is_not(None)
 partial_index("ix_runs_of_user", runs.c.user_id, runs.c.ended_at, where=_has_ended)
+partial_index("ix_runs_failed", runs.c.ended_at, where=text("status = 'failure'"))
 for _name, _columns in {
     "ix_runs_queued": (runs.c.wait_until,),
     "ix_runs_queued_of_user": (runs.c.user_id, runs.c.wait_until),
 }.items():
     partial_index(_name, *_columns, where=is_queued)
 
-#: The proof that a run committed under an epoch.
+#: The proof that a run committed under an epoch, and what it was told in it.
 outcomes = Table(
     "outcomes",
     metadata,
@@ -109,6 +114,10 @@ outcomes = Table(
     *run_reference(),
     Column("epoch", BigInteger, primary_key=True),
     Column("committed_at", Time, nullable=False),
+    #: When it was taken up; until the commit, it worked.
+    Column("began_at", Time),
+    #: Its prompt, shortened; none: nothing was asked of a model, or it is not known.
+    Column("prompt", Text),
 )
 
 tool_calls = Table(
@@ -164,6 +173,7 @@ connection_calls = Table(
     Column("ended_at", Time, nullable=False),
     CheckConstraint("outcome IN ('done', 'failed', 'unknown')", name="outcome"),
     Index("ix_connection_calls_started_at", "started_at"),
+    Index("ix_connection_calls_of_connection", "user_id", "connection_id", "started_at"),
 )
 
 #: The jobs that a queued run waits for, deleted when it resumes.

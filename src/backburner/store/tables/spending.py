@@ -20,6 +20,9 @@ spend = Table(
     Column("tokens", BigInteger, nullable=False),
     Column("priced", Boolean, nullable=False),
     Column("spent_at", Time, nullable=False),
+    #: Of the tokens: those that the model wrote, and those that it read from its cache.
+    Column("output_tokens", BigInteger),
+    Column("cached_tokens", BigInteger),
     Index("ix_spend_of_user", "user_id", "spent_at"),
     Index("ix_spend_of_root", "user_id", "root_id"),
     Index("ix_spend_of_run", "user_id", "run_id"),
@@ -36,13 +39,15 @@ totals = Table(
     Column("tokens", BigInteger, nullable=False),
 )
 
+#: In place of a root: the most that an operator allows the user.
+CEILING = "operator"
 #: Allowances that users have set; the settings have the defaults.
 allowances = Table(
     "allowances",
     metadata,
     owner(),
     Column("scope", Text, primary_key=True),
-    #: Empty unless the scope is a conversation.
+    #: Empty unless the scope is a conversation, or an operator has set it.
     Column("root_id", Id, primary_key=True),
     Column("micros", BigInteger),
     Column("tokens", BigInteger),

@@ -61,6 +61,8 @@ credentials = Table(
     Column("uses", Text, nullable=False, server_default=""),
     #: The names of the connections that the work of a token may use.
     Column("connections", Text, nullable=False, server_default=""),
+    #: Of a session: the browser and its system, in words.
+    Column("device", Text, nullable=False, server_default=""),
     Index("uq_credentials_id", "user_id", "id", unique=True),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import isfunction
 
 from support.contracts.store import (
+    browsers,
     claiming,
     clients,
     commits,
@@ -16,6 +17,7 @@ from support.contracts.store import (
     holding,
     memories,
     memory,
+    operating,
     profiles,
     pruning,
     questions,
@@ -28,13 +30,18 @@ from support.contracts.store import (
 )
 from support.contracts.store.work import (
     activity,
+    attachments,
     awaited,
+    calendars,
     connection_calls,
     connection_sign_ins,
     connections,
     files,
     folders,
     job_lists,
+    job_trees,
+    marks,
+    run_pages,
     secrets,
 )
 from support.stage.scene import Scene
@@ -42,9 +49,20 @@ from support.stage.scene import Scene
 Promise = Callable[[Scene], None]
 
 _MODULES = (
-    *(conversations, values, waiting, questions, telling, memory, memories, receipts),
-    *(pruning, clients, job_lists, files, folders, connections, activity, secrets),
-    *(connection_calls, connection_sign_ins),
+    *(conversations, values, waiting, questions, telling, browsers, memory, memories, receipts),
+    *(
+        operating,
+        pruning,
+        clients,
+        job_lists,
+        files,
+        attachments,
+        folders,
+        connections,
+        activity,
+        secrets,
+    ),
+    *(connection_calls, connection_sign_ins, marks, run_pages, job_trees, calendars),
     *(awaited, claiming, profiles, holding, rescue, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.

@@ -213,7 +213,7 @@ def a_run_that_was_handed_back_goes_on_in_the_same_row(scene: Scene) -> None:
 
     second = scene.begin_work()
 
-    assert second.run == replace(first.run, epoch=first.run.epoch + 1)
+    assert second.run == replace(first.run, epoch=first.run.epoch + 1, resumed_at=scene.clock.now)
     assert scene.history(task) == (second.run,)
     scene.finish(second)
     assert [run.status for run in scene.history(task)] == [RunStatus.SUCCESS]
@@ -229,7 +229,8 @@ def a_reply_that_waits_for_something_goes_on_when_a_person_speaks(scene: Scene) 
     assert scene.claim_reply() is None
     scene.say(chat, "Two.")
 
-    assert scene.begin_reply().run == replace(first.run, epoch=2)
+    resumed = replace(first.run, epoch=2, resumed_at=scene.clock.now)
+    assert scene.begin_reply().run == resumed
 
 
 def behind_a_question_a_handed_back_reply_goes_on_and_work_does_not(scene: Scene) -> None:

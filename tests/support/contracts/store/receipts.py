@@ -18,7 +18,7 @@ from backburner.core.schedule import Scheduled
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, Tool, ToolCall, call_digest
 from backburner.core.transitions import Step
-from backburner.ports import Claim, SpendingState
+from backburner.ports import CallEnd, Claim, SpendingState
 from backburner.store import tables
 from backburner.store.tx import Tx
 from support.stage.make import NOON, USER
@@ -36,7 +36,7 @@ def a_call_is_written_down_before_and_after(scene: Scene) -> None:
 
     which = _begin(scene, claim)
     (begun,) = _calls(scene, claim)
-    scene.run(lambda tx: tx.tool_calls.end(claim.turn, which, "Sent.", failed=False))
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, CallEnd(which, "Sent.")))
 
     expected = JournalEntry(
         id=which,
@@ -61,7 +61,7 @@ def a_holder_that_lost_its_turn_ends_no_call(scene: Scene) -> None:
     scene.crash(claim)
 
     with pytest.raises(Fenced):
-        scene.run(lambda tx: tx.tool_calls.end(claim.turn, which, "Sent.", failed=False))
+        scene.run(lambda tx: tx.tool_calls.end(claim.turn, CallEnd(which, "Sent.")))
 
 
 def a_call_that_a_crash_cut_off_is_asked_about(scene: Scene) -> None:

@@ -6,9 +6,17 @@ from functools import partial
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import UserId
-from backburner.core.run import RunStatus, SkippedSlots, SkipReason
+from backburner.core.outcome import Continue
+from backburner.core.run import (
+    Failure,
+    FailureKind,
+    RunStatus,
+    SkippedSlots,
+    SkipReason,
+    StartedBy,
+)
 from backburner.core.schedule import CatchUp, Cron, Gap, Interval, Scheduled
-from backburner.ports import Tx
+from backburner.ports import Claim, Tx
 from support.contracts.store.claiming import HOUR, HOURLY, QUESTION
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
@@ -156,3 +164,54 @@ def _pause(user: UserId | None, tx: Tx, *, paused: bool) -> None:
 def _skipped(scene: Scene, task: Conversation) -> list[SkippedSlots | None]:
     runs = scene.history(task)
     return [run.skipped for run in runs if run.status is RunStatus.SKIPPED]
+
+
+def a_run_says_what_started_it(scene: Scene) -> None:
+    scene.say(scene.chat())
+    reply = scene.begin_reply()
+    assert _started_by(scene, reply) is StartedBy.MESSAGE
+
+    task = scene.task()
+    claim = scene.begin_work()
+    assert _started_by(scene, claim) is StartedBy.START
+    scene.finish(claim, Failure(FailureKind.ENGINE, "It broke."))
+    claim = _work_later(scene)
+    assert _started_by(scene, claim) is StartedBy.RETRY
+    scene.finish(claim, Continue(message="So far."))
+    claim = _work_later(scene)
+    assert _started_by(scene, claim) is StartedBy.CONTINUATION
+    scene.finish(claim, QUESTION)
+    scene.answer(task, "this one")
+    claim = scene.begin_work()
+    assert _started_by(scene, claim) is StartedBy.ANSWER
+    scene.finish(claim, served=scene.items(claim))
+
+    recurring = scene.task(Interval(HOUR, anchor=scene.clock.now))
+    claim = scene.begin_work()
+    assert _started_by(scene, claim) is StartedBy.SCHEDULE
+    scene.finish(claim)
+    scene.change(recurring, transitions.run_now)
+    claim = scene.begin_work()
+    assert _started_by(scene, claim) is StartedBy.RUN_NOW
+    scene.hand_back(claim)
+    assert _started_by(scene, scene.begin_work()) is StartedBy.RUN_NOW
+
+
+def _work_later(scene: Scene) -> Claim:
+    scene.clock.advance(HOUR)
+    return scene.begin_work()
+
+
+def skipped_slots_were_started_by_nothing(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    scene.clock.advance(1.5 * HOUR)
+    scene.begin_work()
+
+    (skipped,) = [run for run in scene.history(task) if run.status is RunStatus.SKIPPED]
+    assert skipped.started_by is None
+
+
+def _started_by(scene: Scene, claim: Claim) -> StartedBy | None:
+    (stored,) = [run for run in scene.history(claim.conversation) if run.id == claim.run.id]
+    assert stored.started_by is claim.run.started_by
+    return stored.started_by

@@ -27,10 +27,10 @@ def a_notice_goes_out_once_to_every_place_it_is_for(scene: Scene) -> None:
 
     out = [_take(scene) for _ in range(4)]
 
-    texts = ["Told: One.", "Told: Two."]
-    assert {(part.channel, part.target, part.text) for part in out} == {
-        (place.channel, place.target, text) for place in PLACES for text in texts
+    assert {(part.channel, part.target, part.title, part.text) for part in out} == {
+        (place.channel, place.target, "Told", text) for place in PLACES for text in ("One.", "Two.")
     }
+    assert {part.kind for part in out} == {NoticeKind.RESULT}
     assert {part.address for part in out} == {f"/c/{task.id}"}
     assert len({part.key for part in out}) == 4
     assert _next_part(scene) is None

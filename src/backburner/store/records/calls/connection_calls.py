@@ -1,24 +1,44 @@
 """Calls that were made on connections, for their owner to look at. Arguments are digests only."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
     Integer,
     Row,
+    Select,
+    and_,
     bindparam,
+    case,
+    cast,
     delete,
     exists,
+    extract,
+    func,
     insert,
     literal,
     select,
+    type_coerce,
 )
 
-from backburner.core.connections.call import CallOutcome, ConnectionCall
+from backburner.core.connections.call import (
+    MAX_TOLD_CHARS,
+    SLOT,
+    SLOW_CALL,
+    CallCounts,
+    CallOutcome,
+    ConnectionCall,
+    cut_told,
+)
 from backburner.core.ids import CallId, ConnectionId, ConversationId, RunId, UserId
 from backburner.store.context import Group
+from backburner.store.dialect import has_row_locks
 from backburner.store.tables import connection_calls, tool_calls
+from backburner.store.types import MICROSECOND, to_micros
 
 COPIED = [column.name for column in connection_calls.columns if column.name != "outcome"]
 _is_recorded = exists().where(
@@ -38,8 +58,18 @@ _record_of_run = insert(connection_calls).from_select(
         ~_is_recorded,
     ),
 )
+#: Whitespace is taken out of it later.
+_told = func.substr(tool_calls.c.result, 1, 2 * MAX_TOLD_CHARS).label("told")
 _select_page = (
-    select(connection_calls)
+    select(connection_calls, _told)
+    .outerjoin(
+        tool_calls,
+        and_(
+            tool_calls.c.user_id == connection_calls.c.user_id,
+            tool_calls.c.id == connection_calls.c.id,
+            connection_calls.c.outcome == CallOutcome.FAILED.value,
+        ),
+    )
     .where(
         connection_calls.c.user_id == bindparam("owner"),
         connection_calls.c.id < bindparam("before"),
@@ -59,6 +89,56 @@ _select_old = (
 _delete = delete(connection_calls).where(
     connection_calls.c.user_id == bindparam("owner"), connection_calls.c.id == bindparam("call_id")
 )
+
+
+def _micros_on_sqlite(column: Column[datetime]) -> ColumnElement[int]:
+    return type_coerce(column, BigInteger())
+
+
+def _micros_on_postgres(column: Column[datetime]) -> ColumnElement[int]:
+    return cast(extract("epoch", column) * 1_000_000, BigInteger())
+
+
+def _build_count(*, on_postgres: bool) -> Select[Any]:
+    calls = connection_calls.c
+    micros = _micros_on_postgres if on_postgres else _micros_on_sqlite
+    began = micros(calls.started_at)
+    took = micros(calls.ended_at) - began
+    slot = (began - bindparam("from_micros", type_=BigInteger())) // literal(
+        SLOT // MICROSECOND, BigInteger(), literal_execute=True
+    )
+    counted = (
+        select(
+            calls.connection_id,
+            slot.label("slot"),
+            calls.outcome,
+            took.label("took"),
+        )
+        .where(
+            calls.user_id == bindparam("owner"),
+            calls.connection_id.in_(bindparam("ids", expanding=True)),
+            calls.started_at >= bindparam("since"),
+        )
+        .subquery()
+    ).c
+    slow = counted.took > literal(SLOW_CALL // MICROSECOND, BigInteger(), literal_execute=True)
+    return select(
+        counted.connection_id,
+        counted.slot,
+        func.count().label("calls"),
+        _count_where(counted.outcome == CallOutcome.FAILED.value).label("failed"),
+        _count_where(counted.outcome == CallOutcome.UNKNOWN.value).label("unknown"),
+        _count_where(slow).label("slow"),
+        cast(func.sum(counted.took), BigInteger()).label("took"),
+    ).group_by(counted.connection_id, counted.slot)
+
+
+def _count_where(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+
+_count_on_sqlite = _build_count(on_postgres=False)
+_count_on_postgres = _build_count(on_postgres=True)
 #: Comes after every id.
 _END = "~"
 
@@ -83,6 +163,29 @@ class ConnectionCalls(Group):
         rows = self._execute(_select_page_of_one, {**values, "connection_id": connection_id})
         return [_to_call(row) for row in rows]
 
+    def count(
+        self, user: UserId, connection_ids: Sequence[ConnectionId], *, since: datetime
+    ) -> Mapping[ConnectionId, Sequence[CallCounts]]:
+        is_postgres = has_row_locks(self.connection)
+        values = {
+            "owner": user,
+            "ids": list(connection_ids),
+            "since": since,
+            "from_micros": to_micros(since),
+        }
+        found = dict[ConnectionId, list[CallCounts]]()
+        for row in self._execute(_count_on_postgres if is_postgres else _count_on_sqlite, values):
+            counts = CallCounts(
+                at=since + SLOT * row.slot,
+                calls=row.calls,
+                failed=row.failed,
+                unknown=row.unknown,
+                slow=row.slow,
+                took=timedelta(microseconds=row.took),
+            )
+            found.setdefault(ConnectionId(row.connection_id), []).append(counts)
+        return found
+
     def prune(self, *, before: datetime, limit: int) -> int:
         """Delete calls that began before a time."""
         old = self._execute(_select_old, {"begun_before": before, "limit": limit}).all()
@@ -103,4 +206,5 @@ def _to_call(row: Row[Any]) -> ConnectionCall:
         outcome=CallOutcome(row.outcome),
         started_at=row.started_at,
         ended_at=row.ended_at,
+        told=cut_told(row.told or ""),
     )

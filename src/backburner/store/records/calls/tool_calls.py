@@ -1,22 +1,23 @@
 """The journal of tool calls: each is stored before it is made, and again with its result."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from sqlalchemy import Row, and_, bindparam, insert, select, update
 
 from backburner.core import tool_policy
 from backburner.core.commands import Cage
-from backburner.core.content.file import FileReference
 from backburner.core.errors import Fenced, NotFound
 from backburner.core.ids import CallId, GrantId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry, calls_in_doubt, doubt_question_id
 from backburner.core.tool_policy import ToolCall
+from backburner.ports import CallEnd, ReadVersions
 from backburner.store.context import Group
-from backburner.store.mapping import dump, dump_references, load_references
-from backburner.store.records.calls import call_ends
+from backburner.store.dialect import has_row_locks
+from backburner.store.mapping import dump, load_references
+from backburner.store.records.calls import begin_again, call_ends
 from backburner.store.records.calls.connection_calls import ConnectionCalls
 from backburner.store.records.files import Files
 from backburner.store.records.grants import Grants
@@ -31,8 +32,13 @@ _select_begun = select(tool_calls).where(_by_holder)
 _settle = (
     update(tool_calls)
     .where(_by_id, tool_calls.c.state == "unknown")
-    .values(call_ends.NEW_VALUES)
-    .values(ended_at=bindparam("at"))
+    .values(
+        state="done",
+        result=bindparam("new_result"),
+        failed=False,
+        files=None,
+        ended_at=bindparam("at"),
+    )
 )
 _mark_unknown = (
     update(tool_calls)
@@ -56,58 +62,46 @@ class ToolCalls(Group):
     ) -> None:
         if uses is not None:
             Grants(self.tx).use(turn.user_id, turn.conversation_id, uses)
-        row = {
-            "id": call_id,
-            "user_id": turn.user_id,
-            "conversation_id": turn.conversation_id,
-            "run_id": turn.run_id,
-            "epoch": turn.epoch,
-            "server": call.tool.server,
-            "tool": call.tool.name,
-            "definition": call.tool.definition,
-            "arguments": dump(call.arguments),
-            "digest": tool_policy.call_digest(call),
-            "read_only": read_only,
-            "cage": tool_policy.find_cage(call),
-            "repeatable": call.tool.repeatable,
-            "connection_id": call.tool.connection,
-            "state": "started",
-            "grant_id": uses,
-            "started_at": self.tx.now,
-        }
-        self._execute(_insert, row)
+        row = _new_row(turn, call_id, call, read_only=read_only)
+        self._execute(_insert, {**row, "grant_id": uses, "started_at": self.tx.now})
+
+    def begin_again(
+        self, turn: Turn, call_id: CallId, call: ToolCall, *, read_only: bool, read: ReadVersions
+    ) -> bool:
+        if not has_row_locks(self.connection):
+            return False
+        row = _new_row(turn, call_id, call, read_only=read_only)
+        return begin_again.write(self.tx, row, read)
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool:
         """See whether this holder of the turn has stored a call."""
         values = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
         return self._exists(_select_begun, values)
 
-    def end(
-        self,
-        turn: Turn,
-        call_id: CallId,
-        result: str,
-        *,
-        failed: bool,
-        files: Sequence[FileReference] = (),
-        worked: bool = True,
-    ) -> None:
-        """Store the result of a call, if the run still holds its turn."""
-        key = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
-        values = {"new_result": result, "has_failed": failed, "new_files": dump_references(files)}
-        if not call_ends.write(self.tx, {**key, **values}, worked=worked):
+    def end(self, turn: Turn, *ends: CallEnd, worked: bool = True) -> None:
+        """Store the results of calls, if their run still holds its turn."""
+        held = {"owner": turn.user_id, "held_epoch": turn.epoch}
+        ended = call_ends.write(self.tx, held, ends, worked=worked)
+        for end in ends:
             # An earlier attempt may have committed, and only its answer was lost.
-            row = self._execute(_select_begun, key).one_or_none()
-            if row is None or (row.state, row.result) != ("done", result):
+            if end.call_id not in ended and not self._has_ended(turn, end):
                 raise Fenced
-        for digest in {file.digest for file in files}:
+            self._use_files(turn, end)
+
+    def _has_ended(self, turn: Turn, end: CallEnd) -> bool:
+        key = {"owner": turn.user_id, "call_id": end.call_id, "held_epoch": turn.epoch}
+        row = self._execute(_select_begun, key).one_or_none()
+        return row is not None and (row.state, row.result) == ("done", end.result)
+
+    def _use_files(self, turn: Turn, end: CallEnd) -> None:
+        for digest in {file.digest for file in end.files}:
             # One that its owner deletes at this moment is named all the same.
             with suppress(NotFound):
                 Files(self.tx).use(
                     turn.user_id,
                     digest,
                     conversation_id=turn.conversation_id,
-                    used_by=call_id,
+                    used_by=end.call_id,
                     run_id=turn.run_id,
                 )
 
@@ -124,8 +118,8 @@ class ToolCalls(Group):
 
     def settle(self, user: UserId, call_id: CallId, result: str) -> None:
         """Store the result of a call that was in doubt."""
-        values = {"owner": user, "call_id": call_id, "new_result": result, "has_failed": False}
-        self._update_one(_settle, {**values, "new_files": None, "at": self.tx.now})
+        values = {"owner": user, "call_id": call_id, "new_result": result, "at": self.tx.now}
+        self._update_one(_settle, values)
 
     def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]:
         """Read the calls of a run, oldest first."""
@@ -150,3 +144,25 @@ def _to_entry(row: Row[tuple[object, ...]]) -> JournalEntry:
         cage=row.cage and Cage(row.cage),
         files=load_references(row.files),
     )
+
+
+def _new_row(
+    turn: Turn, call_id: CallId, call: ToolCall, *, read_only: bool
+) -> Mapping[str, object]:
+    return {
+        "id": call_id,
+        "user_id": turn.user_id,
+        "conversation_id": turn.conversation_id,
+        "run_id": turn.run_id,
+        "epoch": turn.epoch,
+        "server": call.tool.server,
+        "tool": call.tool.name,
+        "definition": call.tool.definition,
+        "arguments": dump(call.arguments),
+        "digest": tool_policy.call_digest(call),
+        "read_only": read_only,
+        "cage": tool_policy.find_cage(call),
+        "repeatable": call.tool.repeatable,
+        "connection_id": call.tool.connection,
+        "state": "started",
+    }

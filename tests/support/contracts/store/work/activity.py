@@ -18,7 +18,7 @@ from backburner.core.tool_policy import Tool, ToolCall
 from backburner.core.transitions import Brief, Step
 from backburner.core.work.activity import Activity, RunActivity
 from backburner.core.work.facts import WorkFacts
-from backburner.ports import Claim, ConversationFilter, PageKey, RunRow
+from backburner.ports import CallEnd, Claim, ConversationFilter, PageKey, RunRow
 from support.stage.make import MATE, USER
 from support.stage.scene import Scene
 
@@ -117,6 +117,11 @@ def children_stand_under_their_parent(scene: Scene) -> None:
     assert _listed(scene, archived=False) == {
         *(chat.id, other.id, alone.id, task.id, job.id, done.id)
     }
+    # Of a few, a child stands for its parent.
+    few_ids = [other.id, job.id, done.id]
+    assert _listed(scene, top_level=True, archived=False, among=few_ids) == {other.id, chat.id}
+    assert _listed(scene, archived=False, among=[job.id]) == {chat.id, job.id}
+    assert _listed(scene, among=[]) == set()
     children = scene.run(lambda tx: tx.browse.children(USER, [chat.id, other.id], limit=9))
     assert list(children) == [chat.id]
     assert children[chat.id].count == 3
@@ -184,6 +189,8 @@ def the_facts_about_work_are_those_of_it_and_of_its_children(scene: Scene) -> No
     assert (last.last_run.status, last.last_run.text) == (RunStatus.SUCCESS, "Green.")
     assert last.running is None
     (current,) = [fact.running for fact in running if fact.running is not None]
+    assert scene.run(lambda tx: tx.browse.count_running(USER)) == 1
+    assert scene.run(lambda tx: tx.browse.count_running(MATE)) == 0
     assert current.doing == "look: at=CI"
     assert _facts(scene, chat, limit=1).more == 3
 
@@ -218,7 +225,7 @@ def _begin_call(scene: Scene, claim: Claim, tool: str, **arguments: Any) -> Call
 
 
 def _end_call(scene: Scene, claim: Claim, call_id: CallId) -> None:
-    scene.run(lambda tx: tx.tool_calls.end(claim.turn, call_id, "Well.", failed=False))
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, CallEnd(call_id, "Well.")))
 
 
 def _runs(

@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
-from backburner.core.connections.call import CallOutcome
+from sqlalchemy import Update, update
+
+from backburner.core.connections.call import SLOT, CallCounts, CallOutcome
 from backburner.core.ids import CallId, ConnectionId, new_call_id
 from backburner.core.tool_journal import calls_in_doubt
 from backburner.core.tool_policy import Tool, ToolCall
-from backburner.ports import Claim
+from backburner.ports import CallEnd, Claim
+from backburner.store import tables
+from backburner.store.tx import Tx
 from support.stage.make import MATE, NOON, USER
 from support.stage.scene import Scene
 
@@ -21,13 +26,16 @@ def calls_on_connections_are_recorded_and_others_are_not(scene: Scene) -> None:
     claim = scene.begin_work()
     for tool, failed in ((SEND, False), (OWN, False), (SEND, True)):
         which = _begin(scene, claim, tool)
-        _end(scene, claim, which, failed=failed)
+        said = "It\nsaid: \u202eno." if failed else "Sent."
+        _end(scene, claim, which, said, failed=failed)
         # The answer of the first try may have been lost.
-        _end(scene, claim, which, failed=failed)
+        _end(scene, claim, which, said, failed=failed)
 
     last, done = scene.run(lambda tx: tx.connection_calls.page(USER, limit=10))
 
     assert (last.outcome, done.outcome) == (CallOutcome.FAILED, CallOutcome.DONE)
+    # Results of calls that worked are not shown here.
+    assert (last.told, done.told) == ("It said: \\u202eno.", "")
     assert (done.server, done.tool, done.connection_id) == ("mail", "send", MAIL)
     assert (done.conversation_id, done.run_id) == (task.id, claim.run.id)
     assert done.started_at <= done.ended_at
@@ -39,6 +47,35 @@ def calls_on_connections_are_recorded_and_others_are_not(scene: Scene) -> None:
         scene.run(lambda tx: tx.connection_calls.page(MATE, limit=9)),
     ]
     assert pages == [[done], [last], [last], [], []]
+
+
+def calls_are_counted_by_the_half_hours_in_which_they_began(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    now = scene.run(lambda tx: tx.now)
+    for failed, begins, took in ((False, 0, 1), (True, 1, 11), (False, 95, 1), (False, -1, 1)):
+        which = _begin(scene, claim, SEND)
+        _end(scene, claim, which, failed=failed)
+        at = now + timedelta(minutes=begins)
+        values = {"started_at": at, "ended_at": at + timedelta(seconds=took)}
+        calls = tables.connection_calls
+        change = update(calls).where(calls.c.id == which).values(values)
+        scene.run(partial(_execute, change))
+
+    found = scene.run(lambda tx: tx.connection_calls.count(USER, [MAIL], since=now))
+
+    second = timedelta(seconds=1)
+    counted = sorted(found[MAIL], key=lambda slot: slot.at)
+    assert counted == [
+        CallCounts(at=now, calls=2, failed=1, slow=1, took=12 * second),
+        CallCounts(at=now + 3 * SLOT, calls=1, took=second),
+    ]
+    others = [
+        scene.run(lambda tx: tx.connection_calls.count(USER, [ConnectionId("x_o")], since=now)),
+        scene.run(lambda tx: tx.connection_calls.count(USER, [], since=now)),
+        scene.run(lambda tx: tx.connection_calls.count(MATE, [MAIL], since=now)),
+    ]
+    assert others == [{}, {}, {}]
 
 
 def a_call_that_nobody_knows_about_is_recorded_as_such(scene: Scene) -> None:
@@ -62,14 +99,20 @@ def a_call_that_nobody_knows_about_is_recorded_as_such(scene: Scene) -> None:
 def recorded_calls_outlive_their_conversation_until_they_are_old(scene: Scene) -> None:
     task = scene.task()
     claim = scene.begin_work()
-    _end(scene, claim, _begin(scene, claim, SEND))
+    _end(scene, claim, _begin(scene, claim, SEND), "No.", failed=True)
+    (before,) = scene.run(lambda tx: tx.connection_calls.page(USER, limit=10))
     scene.run(lambda tx: tx.conversations.delete(USER, task.id))
 
     assert scene.run(lambda tx: tx.connection_calls.prune(before=NOON, limit=10)) == 0
-    assert len(scene.run(lambda tx: tx.connection_calls.page(USER, limit=10))) == 1
+    kept = scene.run(lambda tx: tx.connection_calls.page(USER, limit=10))
+    assert (before.told, kept) == ("No.", [replace(before, told="")])
     after = scene.run(lambda tx: tx.now) + timedelta(days=1)
     assert scene.run(lambda tx: tx.connection_calls.prune(before=after, limit=10)) == 1
     assert scene.run(lambda tx: tx.connection_calls.page(USER, limit=10)) == []
+
+
+def _execute(change: Update, tx: Tx) -> None:
+    tx.connection.execute(change)
 
 
 def _begin(scene: Scene, claim: Claim, tool: Tool) -> CallId:
@@ -80,5 +123,7 @@ def _begin(scene: Scene, claim: Claim, tool: Tool) -> CallId:
     return which
 
 
-def _end(scene: Scene, claim: Claim, which: CallId, *, failed: bool = False) -> None:
-    scene.run(lambda tx: tx.tool_calls.end(claim.turn, which, "", failed=failed))
+def _end(
+    scene: Scene, claim: Claim, which: CallId, result: str = "", *, failed: bool = False
+) -> None:
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, CallEnd(which, result, failed=failed)))

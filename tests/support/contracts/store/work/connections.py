@@ -64,7 +64,7 @@ READ = ConnectionTool(
 SEND = ConnectionTool(
     definition=ToolDefinition(name="send"),
     digest="send",
-    ticks=Ticks(repeatable=True),
+    ticks=Ticks(repeatable=True, off=True),
     gone=True,
 )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+import pytest
 from sqlalchemy import func, select
 
 from backburner.core.content.file import (
@@ -17,10 +18,10 @@ from backburner.core.content.file import (
 )
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, NotFound
-from backburner.core.ids import CallId, UserId, new_call_id
+from backburner.core.ids import CallId, RunId, UserId, new_call_id
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import Tool, ToolCall
-from backburner.ports import Claim
+from backburner.ports import CallEnd, Claim
 from backburner.store.tables import file_pieces
 from backburner.store.tx import Tx
 from support.stage.make import MATE, NOON, USER
@@ -159,7 +160,12 @@ def the_result_of_a_call_names_its_files(scene: Scene) -> None:
 
     (entry,) = scene.run(lambda tx: tx.tool_calls.of_run(USER, claim.run.id))
     (row,) = scene.run(lambda tx: tx.browse.calls(USER, claim.run.id))
+    (alone,) = scene.run(lambda tx: tx.browse.calls(USER, claim.run.id, with_results=False))
     assert (entry.id, row.files) == (call_id, entry.files)
+    assert scene.run(lambda tx: tx.browse.call(USER, claim.run.id, call_id)) == row
+    assert (row.result, alone) == (entry.result, replace(row, result=None))
+    with pytest.raises(NotFound):
+        scene.run(lambda tx: tx.browse.call(USER, RunId("r_other"), call_id))
     assert entry.files == (_reference(digest),)
 
 
@@ -286,7 +292,7 @@ def _use(scene: Scene, where: Conversation, digest: str, user: UserId = USER) ->
 def _end_call(scene: Scene, claim: Claim, *digests: str) -> CallId:
     call_id, named = new_call_id(), [_reference(digest) for digest in digests]
     scene.run(lambda tx: tx.tool_calls.begin(claim.turn, call_id, CALL, read_only=False))
-    scene.run(lambda tx: tx.tool_calls.end(claim.turn, call_id, "Done.", failed=False, files=named))
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, CallEnd(call_id, "Done.", files=named)))
     return call_id
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from backburner.core.conversation import Conversation, WorkFolder
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.transitions import Step
 from backburner.core.work.folders import Folder
 from backburner.ports import Claim
@@ -50,6 +51,27 @@ def a_folder_is_found_as_it_was_added_and_only_by_its_owner(scene: Scene) -> Non
     assert scene.run(lambda tx: tx.folders.find(USER, APP.path, ELSEWHERE)) is None
     assert scene.run(lambda tx: tx.folders.list(MATE)) == []
     assert scene.run(lambda tx: tx.folders.find(MATE, APP.path, HERE)) is None
+
+
+def the_conversations_of_a_folder_are_found_newest_first_and_by_their_owner(
+    scene: Scene,
+) -> None:
+    first, second = _chat_in(scene, APP), _chat_in(scene, WorkFolder(APP.path, ELSEWHERE))
+    _chat_in(scene, WorkFolder("/srv/other", HERE))
+
+    def read(user: UserId, machine: str, limit: int = 9) -> list[str]:
+        found = scene.run(
+            lambda tx: tx.browse.titles_in_folder(user, APP.path, machine, limit=limit)
+        )
+        return list(found)
+
+    assert read(USER, HERE) == [first.id]
+    assert read(USER, "") == sorted([first.id, second.id], reverse=True)
+    assert len(read(USER, "", limit=1)) == 1
+    assert read(MATE, "") == []
+    named = scene.run(lambda tx: tx.browse.titles(USER, [first.id, ConversationId("c_none")]))
+    assert named == {first.id: first.title}
+    assert scene.run(lambda tx: tx.browse.titles(MATE, [first.id])) == {}
 
 
 def added_folders_are_known_to_all_and_those_of_the_settings_are_not(scene: Scene) -> None:

@@ -1,0 +1,1 @@
+"""Rows of the channels on which users are told."""
