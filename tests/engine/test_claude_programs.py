@@ -290,7 +290,7 @@ def test_homes_of_ended_processes_are_swept_and_others_are_kept(tmp_path: Path) 
     alive, dead = ProgramHomes(tmp_path), ProgramHomes(tmp_path)
     kept, left = alive.make(), dead.make()
     # The end of a process releases its locks.
-    os.close(dead._lock)
+    os.close(dead._folder._lock)
     new = ProgramHomes(tmp_path)
 
     assert (kept.path.exists(), left.path.exists()) == (True, False)

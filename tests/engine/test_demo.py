@@ -18,6 +18,7 @@ from backburner.core.transitions import Brief
 from backburner.engine.demo import engine
 from backburner.engine.demo.engine import NO_TIME
 from backburner.ports import DraftEvent, DraftPiece
+from backburner.web.rendering import load_words
 
 HELP = engine.HELP.format(command="backburner")
 NOT_UNDERSTOOD = "I did not understand “Sing a song!”. Say `help` to see what I do."
@@ -27,8 +28,7 @@ NOT_UNDERSTOOD = "I did not understand “Sing a song!”. Say `help` to see wha
 async def test_a_reminder_is_sent_at_its_time(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     answer = await say(stage, chat, "Remind me in 20 seconds to stretch.")
-    assert answer.startswith("All right.")
-    assert "16 November 2026 at 12:00:20 (UTC)" in answer
+    assert answer == "All right. Once, on Monday 16 November 2026 at 12:00:20 (UTC)."
     await wait(stage, clock, 19)
     assert stage.notices() == []
 
@@ -46,6 +46,44 @@ async def test_a_recurring_reminder_is_sent_every_time(stage: Stage, clock: SetC
     await wait(stage, clock, 3600)
 
     assert stage.notices() == ["Time to stretch."] * 2
+
+
+async def test_every_sentence_of_the_first_page_works(stage: Stage) -> None:
+    """They are the first thing that people try."""
+    first = load_words().chat.first
+    for sentence in (first.remind, first.every, first.ask):
+        chat = await stage.chat()
+        await stage.say(chat, sentence)
+        await stage.work()
+        assert stage.said(chat)[1].startswith("All right."), sentence
+        assert stage.load(chat).schedule is not None
+
+
+async def test_work_with_an_end_is_done_that_often(stage: Stage, clock: SetClock) -> None:
+    chat = await stage.chat()
+    await say(stage, chat, "Every minute, tell me the time. Stop after three times.")
+    await wait(stage, clock, 60)
+    await wait(stage, clock, 60)
+    assert stage.load(chat).ended_as is EndedAs.COMPLETED
+    await wait(stage, clock, 60)
+
+    assert stage.notices() == [
+        "It is 12:00.",
+        "It is 12:01.",
+        "It is 12:02. That was the last of 3, so I stop here.",
+    ]
+    assert stage.load(chat).schedule is None
+
+
+async def test_a_name_is_picked_by_the_user(stage: Stage) -> None:
+    chat = await stage.chat()
+    await say(stage, chat, "Pick a name for my new cat, but ask me first.")
+    question = stage.question(chat)
+    assert (question.type, question.prompt) == (QuestionType.CHOICE, "Which name for your new cat?")
+    assert stage.load(chat).status is Status.WAITING_INPUT
+
+    assert await say(stage, chat, question.options[1]) == "Your new cat is called Pixel."
+    assert stage.load(chat).schedule is None
 
 
 @requirement("Z-ask")

@@ -7,12 +7,15 @@ from backburner.core.schedule.phrases import parse_schedule
 from backburner.engine.demo.sentences import (
     AskWhether,
     Order,
+    PickName,
     Remind,
     Stop,
     Talk,
+    TellTime,
     WatchFile,
     Work,
     read,
+    read_limit,
     read_work,
     split,
 )
@@ -20,6 +23,7 @@ from backburner.engine.demo.sentences import (
 STRETCH = Remind("Time to stretch.")
 NOTES = WatchFile("notes.txt")
 GO_ON = AskWhether("Shall I go on?")
+CAT = PickName("your new cat")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +87,10 @@ GO_ON = AskWhether("Shall I go on?")
         ("every 3 seconds ask me whether to go on", "every 3 seconds", GO_ON),
         ("Ask me every three seconds if you should go on.", "every 3 seconds", GO_ON),
         ("ask me whether to go on in 5 minutes", "in 5 minutes", GO_ON),
+        ("Every minute, tell me the time.", "every minute", TellTime()),
+        ("tell me what time it is every hour", "every hour", TellTime()),
+        ("Pick a name for my new cat, but ask me first.", "now", CAT),
+        ("choose a name for my new cat and ask me first", "now", CAT),
     ],
 )
 def test_a_request_is_understood_and_so_is_its_prompt(sentence: str, when: str, work: Work) -> None:
@@ -92,6 +100,29 @@ def test_a_request_is_understood_and_so_is_its_prompt(sentence: str, when: str, 
     assert meaning.when == when
     assert read_work(meaning.prompt) == work
     parse_schedule(meaning.when, zone="UTC", now=NOON)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "limit"),
+    [
+        ("Every minute, tell me the time. Stop after three times.", 3),
+        ("every minute tell me the time, and stop after 12 times", 12),
+        ("tell me the time every minute, then stop after one time", 1),
+        ("tell me the time every minute", None),
+        ("tell me the time every minute, stop after a few times", None),
+    ],
+)
+def test_a_request_may_say_how_often(sentence: str, limit: int | None) -> None:
+    (whole,) = split(sentence)
+    meaning = read(whole)
+
+    if sentence.endswith("few times"):
+        assert meaning is None
+        return
+    assert isinstance(meaning, Order)
+    assert meaning.when == "every minute"
+    assert read_work(meaning.prompt) == TellTime()
+    assert read_limit(meaning.prompt) == limit
 
 
 @pytest.mark.parametrize(

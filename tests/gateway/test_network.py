@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from ipaddress import ip_network
 
+import httpx2
 import pytest
 from support.servers.web import Answers, answer, redirect, web
 
@@ -358,3 +359,21 @@ async def test_plain_http_that_nobody_allows_is_refused_before_a_look_up() -> No
             await client.get("http://mcp.example/mcp")
 
     assert asked == []
+
+
+async def test_to_look_a_name_up_takes_no_longer_than_to_connect() -> None:
+    async def silent(host: str, port: int) -> Sequence[str]:  # noqa: ARG001 (of one kind)
+        await asyncio.Event().wait()
+        return []
+
+    transport = CheckedTransport(resolve=silent)
+    async with checked_client(transport, within=timedelta(seconds=0.05)) as client:
+        async with asyncio.timeout(5):
+            with pytest.raises(httpx2.ConnectTimeout):
+                await client.get("https://mail.example/")
+
+
+@pytest.mark.parametrize("place", ["javascript:alert(1)", "http://[", "http://a:99999/"])
+async def test_a_redirect_to_what_is_no_address_is_an_error_in_words(place: str) -> None:
+    with pytest.raises((BadRequest, ConnectionFailed)):
+        await fetch(lambda _: redirect(place))

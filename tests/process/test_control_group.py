@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.programs.families import PATH, SOON
@@ -40,7 +41,7 @@ MANY = "for i in $(seq 200); do sleep 60 & echo started; done; wait"
 
 
 async def sh(
-    folder: Path, line: str, limits: ProcessLimits | None = None, **bounds: bool
+    folder: Path, line: str, limits: ProcessLimits | None = None, **bounds: Any
 ) -> CommandResult:
     shell = ConfinedShell(limits=limits, readable=READABLE)
     return await shell.run(

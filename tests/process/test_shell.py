@@ -8,6 +8,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 from support.programs.families import FAMILY, SOON
@@ -108,7 +109,7 @@ async def sh(
     *,
     shell: ConfinedShell | None = None,
     cage: Cage = Cage.WORK,
-    **bounds: bool,
+    **bounds: Any,
 ) -> CommandResult:
     shell = shell or ConfinedShell()
     given = CommandBounds(cage=cage, **bounds)

@@ -1,6 +1,7 @@
 """Starting a command: what it inherits, its streams, and commands that cannot start."""
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -57,12 +58,12 @@ async def test_no_process_between_us_and_the_command_has_our_variables(
 
 
 async def test_a_command_has_its_three_streams_and_no_other_descriptors() -> None:
-    os.dup2(1, 57, inheritable=True)
+    inheritable = fcntl.fcntl(1, fcntl.F_DUPFD, 57)
     try:
         # The fourth is the folder that `ls` lists.
         assert await output_of(command("ls", "/proc/self/fd")) == ["0", "1", "2", "3"]
     finally:
-        os.close(57)
+        os.close(inheritable)
 
 
 async def test_a_command_ignores_and_blocks_no_signals() -> None:

@@ -1,5 +1,6 @@
 """Try a model with a request for one word, before anything depends on it."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +11,13 @@ from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address, is_loopback
 from backburner.ports import Trial, Trouble
 
-#: A local model may have to be loaded from disk first.
-TRIAL_TIMEOUT_SECONDS = 60.0
 #: Of a server's own error messages.
 MAX_QUOTE_CHARS = 200
+#: Of one server, as many as the API of Claude lists at once.
+MAX_MODELS = 1000
 #: The API accepts the token of a subscription only with this as the system prompt.
 CLAUDE_CODE_IDENTITY = "You are Claude Code, Anthropic's official CLI for Claude."
+_LIST: tuple[str, Mapping[str, int]] = ("/models", {})
 _QUESTION = [{"role": "user", "content": "Say yes."}]
 
 
@@ -34,24 +36,25 @@ class Target:
         return self.key or self.token
 
 
-async def try_model(target: Target, *, timeout_seconds: float = TRIAL_TIMEOUT_SECONDS) -> Trial:
+async def try_model(target: Target, *, timeout_seconds: float = 60.0) -> Trial:
     if target.engine == "demo":
         return Trial("The demo needs no model.")
     try:
-        response = await _ask(target, timeout_seconds)
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        # The timeout of a request is one of each of its steps.
+        async with asyncio.timeout(timeout_seconds):
+            response = await _ask(target, timeout_seconds)
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         return _unreachable(target, error)
     return _to_trial(target, response)
 
 
-async def list_models(
-    target: Target, *, timeout_seconds: float = TRIAL_TIMEOUT_SECONDS
-) -> tuple[str, ...]:
+async def list_models(target: Target, *, timeout_seconds: float = 60.0) -> tuple[str, ...]:
     """List the names of the models that a server offers."""
+    path, query = ("/v1/models", {"limit": MAX_MODELS}) if target.engine == "claude" else _LIST
     try:
-        async with _client(target, timeout_seconds) as client:
-            response = await client.get("/models", headers=_headers(target))
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        async with asyncio.timeout(timeout_seconds), _client(target, timeout_seconds) as client:
+            response = await client.get(path, params=query, headers=_headers(target))
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise _as_failure(_unreachable(target, error)) from None
     if not response.is_success:
         raise _as_failure(_to_trial(target, response))
@@ -59,7 +62,14 @@ async def list_models(
     if not isinstance(offered, list):
         raise _as_failure(_not_an_api(target))
     names = (model.get("id") for model in offered if isinstance(model, dict))
-    return tuple(sorted(name for name in names if isinstance(name, str)))
+    shown = (name for name in names if isinstance(name, str) and _can_be_shown(target, name))
+    return tuple(sorted(shown)[:MAX_MODELS])
+
+
+def _can_be_shown(target: Target, name: str) -> bool:
+    """Refuse names that are none: a server may answer with what it was sent."""
+    is_name = name.isprintable() and len(name) <= MAX_QUOTE_CHARS
+    return is_name and not (target.secret and target.secret in name)
 
 
 def _client(target: Target, timeout_seconds: float) -> httpx2.AsyncClient:
@@ -127,7 +137,7 @@ def _to_trial(target: Target, response: httpx2.Response) -> Trial:
 
 
 def _unreachable(target: Target, error: Exception) -> Trial:
-    if isinstance(error, httpx2.TimeoutException):
+    if isinstance(error, httpx2.TimeoutException | TimeoutError):
         words = f"{target.address} does not respond in time."
     elif isinstance(error, httpx2.TransportError):
         words = f"{target.address} cannot be reached{_quoted(_clean(target, str(error)))}."

@@ -54,7 +54,7 @@ class CheckedNetwork:
             raise ConnectionFailed(
                 f"{start.host} did not respond completely within {seconds:g} seconds."
             ) from None
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = str(error) or type(error).__name__
             raise ConnectionFailed(f"{start.host} could not be fetched: {why}") from None
 

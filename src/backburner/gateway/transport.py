@@ -5,7 +5,6 @@ of DNS (rebinding) gets past it.
 """
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
@@ -22,12 +21,16 @@ from backburner.gateway.addresses import (
     parse,
     why_refused,
 )
+from backburner.gateway.lookups import Lookups
+from backburner.gateway.paced_stream import PacedStream
 
 #: Returns the addresses of a host, as text. Raises `OSError` if there are none.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 #: For connecting to one of several addresses, before the next is tried.
 ADDRESS_SECONDS = 5.0
 MAX_CONNECTIONS = 100
+#: One for the process: its threads are counted.
+resolve_by_system = Lookups()
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
@@ -74,11 +77,6 @@ def trusted_certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in results]
-
-
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):
     def __init__(self, allow: Sequence[IpNetwork], resolve: Resolve, *, public: bool) -> None:
         self._allow = allow
@@ -94,14 +92,19 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        addresses = await self._addresses(host, port)
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await self._addresses(host, port)
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout(f"{host} could not be looked up in time.") from None
         limit = timeout if len(addresses) == 1 else min(timeout or ADDRESS_SECONDS, ADDRESS_SECONDS)
         failed: Exception = httpcore2.ConnectError(f"{host} has no address.")
         for address in addresses:
             try:
-                return await self._dialler.connect_tcp(
+                stream = await self._dialler.connect_tcp(
                     address, port, limit, local_address, socket_options
                 )
+                return PacedStream(stream)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failed = error
         raise failed

@@ -43,8 +43,8 @@ DEVICES = tuple(Path("/dev") / name for name in "null zero full random urandom t
 
 
 RUNS_AS_ROOT = (
-    "The server runs as root, so only the kernel's confinement holds a command, and without a"
-    " control group the limit of its processes is held late. Run the server as a user of its own."
+    "The server runs as root: commands of agents then have only their confinement around them, and"
+    " a limit on processes may come late. Run the server as a user of its own."
 )
 REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
 #: The number of the capability to drop others.

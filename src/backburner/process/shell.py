@@ -37,6 +37,8 @@ COMMAND_GRACE = timedelta(seconds=2)
 #: The line is not among the arguments, which everybody on the machine can read.
 LINE = "BACKBURNER_LINE"
 RUN_LINE = f'eval "unset {LINE}; ${LINE}"'
+#: Where attached files are.
+ATTACHMENTS = "ATTACHMENTS"
 #: Folders of each command.
 HOME, TEMPORARY = "home", "tmp"
 #: For removing the temporary folder of a command.
@@ -93,6 +95,8 @@ class ConfinedShell:
         if self._unconfined:
             return None
         writable, readable = [temporary], [*self._readable]
+        if bounds.attachments is not None:
+            readable.append(bounds.attachments)
         (readable if bounds.cage is Cage.LOOK else writable).append(folder)
         return confine_to(
             *writable,
@@ -117,6 +121,8 @@ class ConfinedShell:
             "TERM": "dumb",
             "TMPDIR": str(temporary / TEMPORARY),
         }
+        if bounds.attachments is not None:
+            environment[ATTACHMENTS] = str(bounds.attachments)
         return Command(
             argv=(_find_shell(), "-c", RUN_LINE),
             env=environment | self._variables | {LINE: line},

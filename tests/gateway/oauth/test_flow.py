@@ -14,10 +14,12 @@ from backburner.core.connections.oauth_client import ConfiguredClient, OAuthClie
 from backburner.core.errors import ConnectionFailed, SignedOut
 from backburner.gateway.oauth.flow import CheckedOAuth
 from backburner.gateway.oauth.tokens import _show_client
-from backburner.ports.oauth import SignInRequest, Tokens
+from backburner.ports.oauth import SignInRequest, Tokens, issuer_key
 
 BASIC, POST = "client_secret_basic", "client_secret_post"
-HERE = "http://127.0.0.1:8484/oauth/callback"
+HERE = "http://127.0.0.1:8484"
+#: The redirect address of clients that somebody registers.
+BY_HAND = f"{HERE}/oauth/callback"
 
 
 def query(address: str) -> dict[str, str]:
@@ -27,7 +29,7 @@ def query(address: str) -> dict[str, str]:
 async def sign_in(
     oauth: CheckedOAuth, peer: OAuthPeer, who: str = "ann"
 ) -> tuple[SignInRequest, Tokens]:
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+    begun = await oauth.begin(peer.server, origin=HERE)
     answer = query(peer.approve(begun.url, who))
     assert answer["state"] == begun.state
     assert answer["iss"] == begun.pending.issuer.issuer == peer.issuer
@@ -45,7 +47,7 @@ async def test_a_sign_in_ends_with_tokens_for_that_server(
     asked = query(begun.url)
     assert asked["resource"] == begun.pending.issuer.resource == peer.server
     assert asked["code_challenge_method"] == "S256"
-    assert asked["redirect_uri"] == HERE
+    assert asked["redirect_uri"] == f"{HERE}/oauth/from/{issuer_key(peer.issuer)}"
     assert await is_let_in(peer, tokens)
 
 
@@ -57,7 +59,7 @@ async def test_the_slash_after_the_host_of_an_issuer_makes_no_other_issuer(
     bare = peer.issuer.rstrip("/")
     other, own = (f"{bare}/", bare) if as_listed == "with" else (bare, f"{bare}/")
     peer.switch(resource_metadata={"authorization_servers": [other]}, metadata={"issuer": own})
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+    begun = await oauth.begin(peer.server, origin=HERE)
 
     assert begun.pending.issuer.issuer == own
 
@@ -99,7 +101,7 @@ async def test_a_registration_says_who_we_are_and_is_used(
 
     (registered,) = peer.record()["registrations"]
     assert registered["client_name"] == "Backburner"
-    assert registered["redirect_uris"] == [HERE]
+    assert registered["redirect_uris"] == [f"{HERE}/oauth/from/{issuer_key(peer.issuer)}"]
     assert registered["application_type"] == "native"
     assert registered["token_endpoint_auth_method"] == BASIC
     assert registered["scope"] == "mail.read mail.send"
@@ -126,39 +128,37 @@ async def test_the_method_is_one_that_the_server_supports(
 async def test_a_server_without_registration_wants_a_client_that_is_given(
     oauth: CheckedOAuth, peer: OAuthPeer
 ) -> None:
-    begun, _ = await sign_in(oauth, peer)
+    client_id, secret = peer.register_by_hand(BY_HAND)
     peer.switch(registration=False)
 
     with pytest.raises(ConnectionFailed, match="wants to know Backburner beforehand") as caught:
-        await oauth.begin(peer.server, redirect_uri=HERE)
-    assert HERE in caught.value.hint
+        await oauth.begin(peer.server, origin=HERE)
+    assert BY_HAND in caught.value.hint
 
-    known = begun.pending.issuer.client
-    given = OAuthClient(client_id=known.client_id, secret=known.secret, is_given=True)
-    again = await oauth.begin(peer.server, redirect_uri=HERE, client=given, issuer=peer.issuer)
+    given = OAuthClient(client_id=client_id, secret=secret, is_given=True)
+    again = await oauth.begin(peer.server, origin=HERE, client=given, issuer=peer.issuer)
     code = query(peer.approve(again.url))["code"]
     assert (await oauth.exchange(again.pending, code)).access
     # It is kept for that authorization server, and for no other.
-    kept = await oauth.begin(peer.server, redirect_uri=HERE, earlier=again.pending.issuer)
+    kept = await oauth.begin(peer.server, origin=HERE, earlier=again.pending.issuer)
     assert kept.pending.issuer.client == again.pending.issuer.client
     other = replace(again.pending.issuer, issuer="https://other.example")
     with pytest.raises(ConnectionFailed, match="beforehand"):
-        await oauth.begin(peer.server, redirect_uri=HERE, earlier=other)
+        await oauth.begin(peer.server, origin=HERE, earlier=other)
 
 
 async def test_a_client_of_the_operator_is_used_instead_of_a_registration(
-    oauth: CheckedOAuth, peer: OAuthPeer
+    peer: OAuthPeer,
 ) -> None:
-    begun, _ = await sign_in(oauth, peer)
-    known = begun.pending.issuer.client
+    client_id, secret = peer.register_by_hand(BY_HAND)
     servers = frozenset({urlsplit(peer.server).netloc})
-    client = OAuthClient(client_id=known.client_id, secret=known.secret)
+    client = OAuthClient(client_id=client_id, secret=secret)
     clients = {peer.issuer: ConfiguredClient(client, servers)}
     configured = CheckedOAuth(allow=[ip_network("127.0.0.1/32")], clients=clients)
 
     again, tokens = await sign_in(configured, peer)
 
-    assert again.pending.issuer.client == replace(known, redirect_uri="", scopes=())
+    assert again.pending.issuer.client == replace(client, method=BASIC)
     assert tokens.access
     assert peer.count("registered") == 1
 
@@ -168,14 +168,16 @@ async def test_our_document_says_who_we_are_where_a_server_reads_it(peer: OAuthP
     public = "https://backburner.example"
     oauth = CheckedOAuth(allow=[ip_network("127.0.0.1/32")], public_url=public)
 
-    begun = await oauth.begin(peer.server, redirect_uri=f"{public}/oauth/callback")
+    begun = await oauth.begin(peer.server, origin=public)
 
+    key = issuer_key(peer.issuer)
     assert begun.pending.issuer.client == OAuthClient(
-        client_id=f"{public}/oauth/client.json", method="none"
+        client_id=f"{public}/oauth/client/{key}.json", method="none"
     )
+    assert begun.pending.redirect_uri == f"{public}/oauth/from/{key}"
     assert peer.count("registered") == 0
     # It has the public address only.
-    local = await oauth.begin(peer.server, redirect_uri=HERE)
+    local = await oauth.begin(peer.server, origin=HERE)
     assert local.pending.issuer.client.method == BASIC
 
 
@@ -184,8 +186,8 @@ async def test_scopes_of_the_challenge_count_before_those_of_the_metadata(
 ) -> None:
     peer.ask_for("mail.read")
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
-    more = await oauth.begin(peer.server, redirect_uri=HERE, scopes=["mail.send", "mail.read"])
+    begun = await oauth.begin(peer.server, origin=HERE)
+    more = await oauth.begin(peer.server, origin=HERE, scopes=["mail.send", "mail.read"])
 
     assert begun.pending.scopes == ("mail.read",)
     assert query(begun.url)["scope"] == "mail.read"
@@ -199,7 +201,7 @@ async def test_offline_access_is_asked_for_where_there_is_such_a_scope(
     client = OAuthClient(client_id="one", is_given=True)
     peer.switch(metadata={"scopes_supported": known})
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE, client=client, issuer=peer.issuer)
+    begun = await oauth.begin(peer.server, origin=HERE, client=client, issuer=peer.issuer)
 
     assert begun.pending.scopes == tuple(known)
     assert query(begun.url)["prompt"] == "consent"
@@ -231,7 +233,7 @@ async def test_a_client_that_was_deleted_is_signed_out(
 
 
 async def test_a_code_is_used_once(oauth: CheckedOAuth, peer: OAuthPeer) -> None:
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+    begun = await oauth.begin(peer.server, origin=HERE)
     code = query(peer.approve(begun.url))["code"]
     await oauth.exchange(begun.pending, code)
 

@@ -18,7 +18,7 @@ from backburner.core.errors import ConnectionFailed
 from backburner.gateway.oauth.flow import CheckedOAuth
 from backburner.ports.oauth import TokenIssuer
 
-HERE = "http://127.0.0.1:8484/oauth/callback"
+HERE = "http://127.0.0.1:8484"
 LOOPBACK = [ip_network("127.0.0.1/32")]
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 #: A document of a server inside, as a request forgery would find one.
@@ -27,7 +27,7 @@ INSIDE = canary("inside")
 
 async def refusal(oauth: CheckedOAuth, peer: OAuthPeer) -> str:
     with pytest.raises(ConnectionFailed) as caught:
-        await oauth.begin(peer.server, redirect_uri=HERE)
+        await oauth.begin(peer.server, origin=HERE)
     return str(caught.value)
 
 
@@ -106,7 +106,7 @@ async def test_a_host_that_says_so_is_one_server_with_all_that_is_below(
         challenge=f'Bearer resource_metadata="{place}"' if is_named else None,
     )
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+    begun = await oauth.begin(peer.server, origin=HERE)
 
     assert begun.pending.issuer.resource == f"{parent}{slash}"
 
@@ -118,7 +118,7 @@ async def test_a_server_gets_no_tokens_for_the_whole_host_because_it_says_so_its
     parent = peer.server.removesuffix("/mcp")
     peer.switch(resource_metadata={"resource": parent})
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+    begun = await oauth.begin(peer.server, origin=HERE)
 
     assert begun.pending.issuer.resource == peer.server
     assert f"resource={quote(peer.server, safe='')}" in begun.url
@@ -136,7 +136,7 @@ async def test_a_resource_that_parsers_read_differently_is_refused(oauth: Checke
 
     async with web(serve) as server:
         with pytest.raises(ConnectionFailed, match="The resource of the server is not"):
-            await oauth.begin(server.url("/@victim.example/mcp"), redirect_uri=HERE)
+            await oauth.begin(server.url("/@victim.example/mcp"), origin=HERE)
 
 
 async def test_the_challenge_cannot_lead_to_other_addresses(
@@ -162,11 +162,25 @@ async def test_redirects_of_metadata_are_not_followed(oauth: CheckedOAuth, peer:
     assert "--header Authorization" in message
 
 
+@pytest.mark.parametrize("place", ["javascript:alert(1)", "http://[", "http://a:99999/", "//\x7f"])
+async def test_redirects_to_what_is_no_address_are_refused_in_words(
+    oauth: CheckedOAuth, place: str
+) -> None:
+    async with web(lambda _: redirect(place)) as server:
+        url = server.url()
+        client = OAuthClient(client_id="c")
+        issuer = TokenIssuer(issuer=url, token_endpoint=url, resource=url, client=client)
+        with pytest.raises(ConnectionFailed):
+            await oauth.refresh(issuer, "r")
+        with pytest.raises(ConnectionFailed):
+            await oauth.begin(server.url("/mcp"), origin=HERE)
+
+
 async def test_redirects_of_the_server_are_not_followed(oauth: CheckedOAuth) -> None:
     async with web(lambda _: answer(INSIDE)) as inside:
         async with web(lambda _: redirect(inside.url("/"))) as server:
             with pytest.raises(ConnectionFailed, match="does not ask for a sign-in"):
-                await oauth.begin(server.url("/mcp"), redirect_uri=HERE)
+                await oauth.begin(server.url("/mcp"), origin=HERE)
         assert inside.asked == []
 
 
@@ -202,7 +216,7 @@ async def test_documents_that_are_no_metadata_are_no_metadata(
 ) -> None:
     async with web(lambda _: answer(body)) as server:
         with pytest.raises(ConnectionFailed, match=r"does not ask for a sign-in|are not valid"):
-            await oauth.begin(server.url("/mcp"), redirect_uri=HERE)
+            await oauth.begin(server.url("/mcp"), origin=HERE)
 
 
 async def test_only_the_head_of_an_answer_without_a_token_is_read(
@@ -216,13 +230,13 @@ async def test_only_the_head_of_an_answer_without_a_token_is_read(
 
     async with web(serve) as server:
         with pytest.raises(ConnectionFailed, match="does not ask for a sign-in"):
-            await oauth.begin(server.url("/mcp"), redirect_uri=HERE)
+            await oauth.begin(server.url("/mcp"), origin=HERE)
 
 
 async def test_a_server_that_is_broken_is_asked_again_later(oauth: CheckedOAuth) -> None:
     async with web(lambda _: answer(INSIDE, status="503 No")) as server:
         with pytest.raises(ConnectionFailed, match="status 503") as caught:
-            await oauth.begin(server.url("/mcp"), redirect_uri=HERE)
+            await oauth.begin(server.url("/mcp"), origin=HERE)
 
     assert not caught.value.permanent
     assert INSIDE not in str(caught.value)
@@ -244,10 +258,43 @@ async def test_tokens_that_cannot_be_used_are_refused(
 ) -> None:
     async with web(lambda _: answer(tokens)) as server:
         peer.switch(metadata={"token_endpoint": server.url("/token")})
-        begun = await oauth.begin(peer.server, redirect_uri=HERE)
+        begun = await oauth.begin(peer.server, origin=HERE)
 
         with pytest.raises(ConnectionFailed, match=words):
             await oauth.exchange(begun.pending, "code")
+
+
+@pytest.mark.parametrize(
+    ("sloppy", "lifetime", "scopes"),
+    [
+        ({"expires_in": 3599.5}, 3599, None),
+        ({"expires_in": "3600"}, 3600, None),
+        ({"expires_in": "3599.9"}, 3599, None),
+        ({"expires_in": "soon"}, None, None),
+        ({"expires_in": True}, None, None),
+        ({"expires_in": 1e999}, None, None),
+        ({"expires_in": -5}, 0, None),
+        ({"expires_in": {}}, None, None),
+        ({"scope": ["a", "b"]}, None, ("a", "b")),
+        ({"scope": ["a", 1]}, None, ("a",)),
+        ({"scope": 7}, None, None),
+        ({"token_type": None}, None, None),
+        ({"token_type": "BEARER"}, None, None),
+    ],
+)
+async def test_new_tokens_are_not_lost_for_what_else_a_reply_says(
+    oauth: CheckedOAuth, sloppy: Mapping[str, Any], lifetime: int | None, scopes: object
+) -> None:
+    """The refresh token before may be used up: what comes with its successor is no reason."""
+    reply = {"access_token": "new", "refresh_token": "next", "token_type": "bearer", **sloppy}
+    async with web(lambda _: answer(json.dumps(reply), kind="application/json")) as server:
+        url = server.url()
+        client = OAuthClient(client_id="c")
+        issuer = TokenIssuer(issuer=url, token_endpoint=url, resource=url, client=client)
+        tokens = await oauth.refresh(issuer, "r")
+
+    assert (tokens.access, tokens.refresh, tokens.scopes) == ("new", "next", scopes)
+    assert tokens.lifetime == (None if lifetime is None else timedelta(seconds=lifetime))
 
 
 async def test_scopes_of_a_token_are_those_that_can_be_shown(oauth: CheckedOAuth) -> None:
@@ -284,6 +331,6 @@ async def test_the_operators_client_is_not_used_for_a_server_that_only_names_its
                 "scopes_supported": ["mail.read", "mail.send"],
             }
         )
-        asked = await configured.begin(evil.server, redirect_uri=HERE)
+        asked = await configured.begin(evil.server, origin=HERE)
 
     assert asked.pending.issuer.client.client_id != "operator"

@@ -15,7 +15,7 @@ from backburner.core.errors import ConnectionFailed
 from backburner.gateway.oauth.flow import CheckedOAuth
 
 LOOPBACK = [ip_network("127.0.0.1/32")]
-HERE = "http://127.0.0.1:8484/oauth/callback"
+HERE = "http://127.0.0.1:8484"
 GIVEN = OAuthClient(client_id="mine", secret="s", is_given=True)  # noqa: S106 (made up)
 ENDPOINTS = ("authorization", "token", "registration", "revocation")
 
@@ -52,7 +52,7 @@ async def test_a_sign_in_page_of_others_is_not_used_with_endpoints_of_ones_own(
     evil.switch(metadata=endpoints(peer, *borrowed))
 
     with pytest.raises(ConnectionFailed, match="nothing shows that they belong together") as caught:
-        await oauth.begin(evil.server, redirect_uri=HERE)
+        await oauth.begin(evil.server, origin=HERE)
 
     shown = urlsplit(peer.issuer).netloc, urlsplit(evil.issuer).netloc
     assert all(host in caught.value.message for host in shown)
@@ -80,7 +80,7 @@ async def test_a_document_in_a_path_does_not_speak_for_its_host(
     evil.switch(resource_metadata={"authorization_servers": [issuer]})
 
     with pytest.raises(ConnectionFailed, match="nothing shows that they belong together"):
-        await oauth.begin(evil.server, redirect_uri=HERE)
+        await oauth.begin(evil.server, origin=HERE)
 
 
 async def test_the_issuers_own_host_may_name_endpoints_elsewhere(
@@ -89,7 +89,7 @@ async def test_the_issuers_own_host_may_name_endpoints_elsewhere(
     """As the one of Google, whose tokens come from another domain."""
     peer.switch(iss="none", metadata=endpoints(evil, "token"))
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE)
+    begun = await oauth.begin(peer.server, origin=HERE)
 
     assert begun.pending.issuer.token_endpoint == endpoints(evil, "token")["token_endpoint"]
 
@@ -101,7 +101,7 @@ async def test_endpoints_may_be_where_users_sign_in_whatever_the_issuer_is_calle
     peer.switch(iss="none")
     evil.switch(metadata=endpoints(peer, *ENDPOINTS))
 
-    begun = await oauth.begin(evil.server, redirect_uri=HERE)
+    begun = await oauth.begin(evil.server, origin=HERE)
 
     assert begun.pending.issuer.token_endpoint.startswith(peer.issuer)
 
@@ -111,7 +111,7 @@ async def test_an_issuer_that_names_itself_at_the_end_may_have_several_hosts(
 ) -> None:
     evil.switch(iss="right", metadata=endpoints(peer, "authorization"))
 
-    begun = await oauth.begin(evil.server, redirect_uri=HERE)
+    begun = await oauth.begin(evil.server, origin=HERE)
 
     assert begun.pending.names_issuer
 
@@ -121,8 +121,8 @@ async def test_an_issuer_that_its_user_names_may_have_several_hosts(
 ) -> None:
     evil.switch(metadata=endpoints(peer, "authorization"))
 
-    begun = await oauth.begin(evil.server, redirect_uri=HERE, issuer=evil.issuer)
-    again = await oauth.begin(evil.server, redirect_uri=HERE, earlier=begun.pending.issuer)
+    begun = await oauth.begin(evil.server, origin=HERE, issuer=evil.issuer)
+    again = await oauth.begin(evil.server, origin=HERE, earlier=begun.pending.issuer)
 
     assert begun.url.startswith(peer.issuer)
     assert again.pending.issuer.token_endpoint == begun.pending.issuer.token_endpoint
@@ -132,7 +132,7 @@ async def test_another_issuer_than_its_user_names_is_refused(
     oauth: CheckedOAuth, peer: OAuthPeer
 ) -> None:
     with pytest.raises(ConnectionFailed, match="names another authorization server") as caught:
-        await oauth.begin(peer.server, redirect_uri=HERE, issuer="https://login.example")
+        await oauth.begin(peer.server, origin=HERE, issuer="https://login.example")
 
     assert peer.issuer in caught.value.message
     assert peer.count("registered") == 0
@@ -142,12 +142,12 @@ async def test_a_client_that_is_given_is_used_at_the_issuer_that_its_user_names(
     oauth: CheckedOAuth, peer: OAuthPeer, evil: OAuthPeer
 ) -> None:
     with pytest.raises(ConnectionFailed, match="would get your client") as caught:
-        await oauth.begin(evil.server, redirect_uri=HERE, client=GIVEN)
+        await oauth.begin(evil.server, origin=HERE, client=GIVEN)
     assert f"--issuer {evil.issuer}" in caught.value.hint
     with pytest.raises(ConnectionFailed, match="names another authorization server"):
-        await oauth.begin(evil.server, redirect_uri=HERE, client=GIVEN, issuer=peer.issuer)
+        await oauth.begin(evil.server, origin=HERE, client=GIVEN, issuer=peer.issuer)
 
-    begun = await oauth.begin(peer.server, redirect_uri=HERE, client=GIVEN, issuer=peer.issuer)
+    begun = await oauth.begin(peer.server, origin=HERE, client=GIVEN, issuer=peer.issuer)
     assert parse_qs(urlsplit(begun.url).query)["client_id"] == [GIVEN.client_id]
 
 
@@ -159,9 +159,9 @@ async def test_the_operator_and_the_catalogue_vouch_for_whom_a_server_names(
     entry = CatalogueEntry(name="a", title="A", url=evil.server, purpose="", docs="")
 
     configured = CheckedOAuth(allow=LOOPBACK, clients={evil.issuer: client})
-    begun = await configured.begin(evil.server, redirect_uri=HERE)
+    begun = await configured.begin(evil.server, origin=HERE)
     known = CheckedOAuth(allow=LOOPBACK, catalogue=[entry])
-    again = await known.begin(evil.server, redirect_uri=HERE, client=GIVEN)
+    again = await known.begin(evil.server, origin=HERE, client=GIVEN)
 
     assert begun.url.startswith(peer.issuer)
     assert again.url.startswith(peer.issuer)

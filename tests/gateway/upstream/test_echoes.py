@@ -13,6 +13,7 @@ from support.mcp_peers.scripted import (
     Reply,
     error,
     events,
+    reply,
     result,
     scripted,
     texts,
@@ -168,3 +169,32 @@ async def test_a_token_that_was_renewed_meanwhile_is_not_shown_either() -> None:
         session(peer.url, sign_in=Keys()) as opened,
     ):
         assert await opened.call("send", {}) == ToolResult("before [hidden], now [hidden]")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda said: reply(status=302, headers={"Location": f"https://a.example/{said}/mcp"}),
+        lambda said: Reply(f"HTTP/1.1 200 OK\r\n{said}\r\n\r\n".encode(), breaks_off=True),
+        lambda said: reply(status=403, headers={"WWW-Authenticate": f"{LACKS} scope={said}"}),
+        lambda said: reply(kind=f"text/{said}"),
+    ],
+    ids=["redirect", "broken header", "scopes", "media type"],
+)
+async def test_no_failure_has_a_header_in_it(given: Callable[[str], Reply]) -> None:
+    """Its owner reads the hint, and it is kept with the connection."""
+    async with (
+        scripted("modern", on_call(lambda asked: given(bearer(asked)))) as peer,
+        session(peer.url, sign_in=Keys()) as opened,
+    ):
+        with pytest.raises(ConnectionFailed) as caught:
+            await opened.call("send", {}, repeatable=True)
+
+    assert TOKEN not in f"{caught.value} {getattr(caught.value, 'scopes', ())}"
+
+
+LACKS = 'Bearer error="insufficient_scope"'
+
+
+def bearer(asked: Asked) -> str:
+    return asked.headers["authorization"].removeprefix("Bearer ")

@@ -22,6 +22,7 @@ PROGRAM = Path(__file__).parents[2] / "support" / "mcp_peers" / "bad_program.py"
 #: Without a namespace of its own, the kernel says the first.
 REFUSALS = ("Permission denied", "Read-only file system")
 SHORT = timedelta(seconds=0.3)
+LONGER = timedelta(seconds=5)
 WAITING = timedelta(seconds=20)
 
 
@@ -180,6 +181,14 @@ async def test_a_program_that_writes_something_else_is_given_up_with_what_it_wri
 
     assert caught.value.message == "Peer does not speak MCP."
     assert caught.value.hint == "It wrote lines that are not MCP, such as 'not MCP'."
+
+
+async def test_a_program_that_writes_blank_lines_for_ever_does_not_speak_mcp() -> None:
+    async with session(program("floods", " "), connect_timeout=LONGER) as opened:
+        with pytest.raises(ConnectionFailed) as caught:
+            await opened.call("do", {})
+
+    assert caught.value.message == "Peer does not speak MCP."
 
 
 async def test_a_greeting_does_no_harm() -> None:

@@ -279,11 +279,11 @@ async def test_an_answer_that_comes_too_late_is_not_kept() -> None:
         assert live.wire._results == {}
 
 
-def test_requests_of_a_server_are_answered_up_to_a_limit() -> None:
+async def test_requests_of_a_server_are_answered_up_to_a_limit() -> None:
     wire = Wire(nullcontext((None, None)), Faults())
     ping = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
 
-    passed = [wire.received(ping) for _ in range(MAX_SERVER_REQUESTS + 5)]
+    passed = [await wire.received(ping) for _ in range(MAX_SERVER_REQUESTS + 5)]
 
     assert passed == [ping] * MAX_SERVER_REQUESTS + [None] * 5
 

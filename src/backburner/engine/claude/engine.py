@@ -74,7 +74,8 @@ class ClaudeEngine:
         program.line.own_headers = self._own_headers(request)
         self.active_programs += 1
         try:
-            async with aclosing(program.turn(request.prompt, request.tools, gate)) as events:
+            turn = program.turn(request.prompt, request.tools, gate, request.images)
+            async with aclosing(turn) as events:
                 async for event in events:
                     yield event
         finally:

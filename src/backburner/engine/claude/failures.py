@@ -2,6 +2,7 @@
 
 from backburner.core.errors import (
     EngineFailed,
+    ImagesRefused,
     ModelAccessDenied,
     ModelUnavailable,
     SessionGone,
@@ -27,14 +28,19 @@ TEMPORARY = (408, 409, 425, 429)
 
 
 def explain_model(
-    failure: ModelFailure, *, resumed: bool, has_called: bool = False
+    failure: ModelFailure, *, resumed: bool, has_called: bool = False, has_images: bool = False
 ) -> EngineFailed:
-    """Explain a failed call of the model. `has_called`: tools were called in this turn before."""
+    """Explain a failed call of the model.
+
+    `has_called`: tools were called in this turn before; `has_images`: its prompt has images.
+    """
     status, message = failure.status, failure.message
     if status is None:
         return ModelUnavailable(message)
     if resumed and (status == 413 or any(text in message.lower() for text in TOO_LONG)):
         return SessionGone("The session has become too long for the model.")
+    if has_images and status == 400 and "image" in message.lower() and not has_called:
+        return ImagesRefused(permanent=True)
     # Before that it was sent with every request; but calls may not be made again.
     if resumed and status == 400 and "image" in message.lower() and not has_called:
         return SessionGone("The session has an image that the model refuses.")

@@ -1,9 +1,10 @@
 """A Claude Code program: started for a session, given turns, ended with all its descendants."""
 
+import base64
 import os
 import shlex
 import signal
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +27,15 @@ from backburner.engine.claude.relay import Line
 from backburner.engine.claude.sessions import TranscriptMirror
 from backburner.engine.claude.tools import TurnTools, digest, expose
 from backburner.engine.endings import explain_nothing, note_for
-from backburner.ports import EngineEvent, Gate, Offer, SessionEntries, TextDelta, TurnEnded
+from backburner.ports import (
+    Blob,
+    EngineEvent,
+    Gate,
+    Offer,
+    SessionEntries,
+    TextDelta,
+    TurnEnded,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +67,19 @@ class Program:
     memory: list[str] = field(default_factory=list)
     #: Its last turn ended normally, so it can be given another.
     is_reusable: bool = True
+    #: The prompt of the turn has images.
+    has_images: bool = False
 
     async def turn(
-        self, prompt: str, offers: Sequence[Offer], gate: Gate
+        self, prompt: str, offers: Sequence[Offer], gate: Gate, images: Sequence[Blob] = ()
     ) -> AsyncGenerator[EngineEvent, None]:
         self.is_reusable = False
+        self.has_images = bool(images)
         self.turn_tools.begin(offers, gate)
         self.line.begin(gate)
         reader = _TextReader()
         try:
-            await self.client.query(prompt)
+            await self.client.query(_with_images(prompt, images) if images else prompt)
             async for message in self.client.receive_response():
                 match message:
                     case StreamEvent(event=event, parent_tool_use_id=None):
@@ -115,7 +127,10 @@ class Program:
     def _failure(self, message: str) -> Exception:
         if self.line.failure is not None:
             return failures.explain_model(
-                self.line.failure, resumed=self.resumed, has_called=self.turn_tools.has_called
+                self.line.failure,
+                resumed=self.resumed,
+                has_called=self.turn_tools.has_called,
+                has_images=self.has_images,
             )
         limit = self.folder.read_limit()
         return failures.explain_program(message, resumed=self.resumed, limit=limit)
@@ -161,6 +176,27 @@ async def start_program(
         await program.close()
         raise
     return program
+
+
+async def _with_images(prompt: str, images: Sequence[Blob]) -> AsyncIterator[dict[str, Any]]:
+    """Write a prompt with images, in the form that the SDK passes on."""
+    shown = [
+        {
+            "type": "image",
+            "source": {
+                "type": "base64",
+                "media_type": blob.media_type,
+                "data": base64.b64encode(blob.data).decode(),
+            },
+        }
+        for blob in images
+    ]
+    content = [{"type": "text", "text": prompt}, *shown]
+    yield {
+        "type": "user",
+        "message": {"role": "user", "content": content},
+        "parent_tool_use_id": None,
+    }
 
 
 def write_launcher(folder: ProgramFolder) -> None:

@@ -12,9 +12,11 @@ from backburner.engine.demo.sentences import (
     AskWhether,
     Meaning,
     Order,
+    PickName,
     Remind,
     Stop,
     Talk,
+    TellTime,
     WatchFile,
 )
 from backburner.ports import EngineEvent, Gate, TextDelta, ToolResult, TurnEnded, TurnRequest
@@ -25,19 +27,26 @@ I am a demo without a language model: I understand a handful of sentences and no
 - remind me in 20 seconds to stretch
 - every 10 seconds check the file notes.txt and tell me when it changes
 - every 3 seconds ask me whether to go on
+- every minute tell me the time, stop after three times
+- pick a name for my new cat, but ask me first
 - what are you working on?
 - stop
 
-To talk to a real model, run `{command} setup`."""
+For a real model, run `{command} setup`, or set one up on the page, in Settings under Model."""
+#: How results of `schedule_work` begin and end.
+SCHEDULED_HERE, ACTIVE = "Scheduled as the work of this conversation, ", " It is active."
 NO_TIME = "When? Say, for example: remind me in 20 seconds to stretch."
 CANNOT = (
     "I am a demo without a language model, and I do not know how to do this: “{prompt}”. I have"
-    " done nothing, and this task ends here. Run `{command} setup` to set up a real model, then ask"
-    " again."
+    " done nothing, and this task ends here. Set up a real model on the page, in Settings"
+    " under Model, or with `{command} setup`. Then ask again."
 )
 MAX_QUOTE_CHARS = 200
-#: In `state.data`: the last snapshot of the watched file.
-SNAPSHOT_KEY = "demo_file"
+#: In `state.data`: the last snapshot of the watched file, and how often limited work was done.
+SNAPSHOT_KEY, TIMES_KEY = "demo_file", "demo_times"
+NAMES = ("Miso", "Pixel", "Olive")
+LAST_TIME = "That was the last of {limit}, so I stop here."
+_IT_IS = re.compile(r"^It is \w+ \d\d \w+ \d{4}, (\d\d:\d\d) \(", re.MULTILINE)
 _TALK = {
     Talk.THANKS: "You are welcome.",
     Talk.ANSWER: "There is no open question here.",
@@ -99,11 +108,18 @@ class _Agent:
     async def work(self) -> Mapping[str, Any]:
         """Do the work that is due, and return its outcome."""
         prompt = next(reversed(self._messages()), str(self._state.context.get("prompt", "")))
+        outcome = await self._do(prompt)
+        limit = sentences.read_limit(prompt)
+        return outcome if limit is None else self._count(outcome, limit)
+
+    async def _do(self, prompt: str) -> Mapping[str, Any]:
         match sentences.read_work(prompt):
             case Remind(text):
-                # The count makes every result new, so that each one is reported.
-                count = self._request.conversation.run_count + 1
-                return {"complete": True, "message": text, "result": count}
+                return self._tell(text)
+            case TellTime():
+                return self._tell(f"It is {self._read_clock()}.")
+            case PickName(named):
+                return self._pick(named)
             case AskWhether(question):
                 return self._ask(question)
             case WatchFile(path):
@@ -139,7 +155,43 @@ class _Agent:
             "notify": "always",
         }
         result = await self._call("schedule_work", work | ({"separate": True} if several else {}))
-        return f"{'I could not do that.' if result.failed else 'All right.'} {result.text}"
+        if result.failed:
+            return f"I could not do that. {result.text}"
+        # A tool tells agents more than people need to hear.
+        told = result.text.removeprefix(SCHEDULED_HERE).removesuffix(ACTIVE)
+        return f"All right. {told[:1].upper()}{told[1:]}"
+
+    def _tell(self, text: str) -> Mapping[str, Any]:
+        # The count makes every result new, so that each one is reported.
+        count = self._request.conversation.run_count + 1
+        return {"complete": True, "message": text, "result": count}
+
+    def _read_clock(self) -> str:
+        """Read the user's time where a model reads it."""
+        found = _IT_IS.search(self._request.prompt)
+        return found[1] if found else "time"
+
+    def _pick(self, named: str) -> Mapping[str, Any]:
+        answer = self._last_answer()
+        if answer is None:
+            prompt = f"Which name for {named}?"
+            choice = {"type": "choice", "prompt": prompt, "options": list(NAMES)}
+            return {"needs_input": True, "message": prompt, "question": choice}
+        message = f"{named[:1].upper()}{named[1:]} is called {answer}."
+        return {"complete": True, "final": True, "message": message}
+
+    def _count(self, outcome: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
+        """Count what was done; the last time ends the work."""
+        if not outcome.get("complete") or outcome.get("final"):
+            return outcome
+        before = self._state.data.get(TIMES_KEY)
+        number = (before if isinstance(before, int) else 0) + 1
+        update = {**outcome.get("state_update", {}), TIMES_KEY: number}
+        if number < limit:
+            return {**outcome, "state_update": update}
+        last = LAST_TIME.format(limit=limit)
+        message = " ".join([*filter(None, [outcome.get("message")]), last])
+        return {**outcome, "state_update": update, "final": True, "message": message}
 
     def _ask(self, question: str) -> Mapping[str, Any]:
         answer = self._last_answer()

@@ -13,8 +13,8 @@ from backburner.engine.demo import times
 
 #: Regular expressions are slow on long texts.
 MAX_MESSAGE_CHARS, MAX_SENTENCE_CHARS = 4_000, 500
-#: For a file to be watched, if the user names no time.
-DEFAULT_WATCH_SCHEDULE = "every 10 seconds"
+#: If the user names no time: for a file to be watched, and for a name to be picked.
+DEFAULT_WATCH_SCHEDULE, DEFAULT_PICK_SCHEDULE = "every 10 seconds", "now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,18 @@ class AskWhether:
     question: str
 
 
-Work = Remind | WatchFile | AskWhether
+@dataclass(frozen=True, slots=True)
+class TellTime:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class PickName:
+    #: As in "your new cat".
+    named: str
+
+
+Work = Remind | WatchFile | AskWhether | TellTime | PickName
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,10 @@ _PLEASE = re.compile(
     r"(?:(?:could|can|would|will) you +)?(?:please +)?(?=\S)|,? +please$",
     re.IGNORECASE,
 )
-_END = re.compile(r"(?<![ap]\.m)[.!?;]+\s+|\s*\n\s*")
+_STOP_AFTER = r"(?:and |then |but )*(?:stop|end)(?: it| that)? after "
+_COUNTED = r"(?P<times>\w+) (?:times?|runs?)"
+_END = re.compile(rf"(?<![ap]\.m)[.!?;]+\s+(?!{_STOP_AFTER})|\s*\n\s*", re.IGNORECASE)
+_LIMIT = re.compile(rf"[.,;!]* +{_STOP_AFTER}{_COUNTED}$", re.IGNORECASE)
 _ALSO = re.compile(
     r",? +(?:and|then)(?: then| also)? +(?=(?:remind|ask) me\b|every \S+ \S+ (?:check|watch)\b)",
     re.IGNORECASE,
@@ -79,6 +93,9 @@ _WORKS = {
     "change": rf"{_TELL} (?:when|whenever|if)(?: (?:the|my|a))?(?P<file> file)? {_FILE} "
     r"(?:changes|is changed|was changed|has changed)",
     "ask": r"ask me (?:whether|if) (?:to|you should|you may|you can) (?P<do>.+)",
+    "time": r"tell me (?:the time|what time it is|how late it is)",
+    "pick": r"(?:pick|choose|find|suggest) an? name for (?P<named>.+?),?"
+    r" (?:but |and )?ask me (?:first|before)",
 }
 _TALK = {
     Talk.LIST: r"(?:what(?:'re| are) you (?:working on|doing|up to)"
@@ -124,12 +141,25 @@ def read(sentence: str) -> Meaning | None:
             return talk
     if matched := _STOP.fullmatch(words):
         return Stop(_work_to_stop(matched))
+    words, limit = _split_limit(words)
     when, rest = times.split_time(words)
     prompt = _prompt(rest)
     if prompt is None:
         return None
-    is_watch = isinstance(read_work(prompt), WatchFile)
-    return Order(prompt, when or (DEFAULT_WATCH_SCHEDULE if is_watch else ""))
+    match read_work(prompt):
+        case WatchFile():
+            when = when or DEFAULT_WATCH_SCHEDULE
+        case PickName():
+            when = when or DEFAULT_PICK_SCHEDULE
+    if limit is not None:
+        prompt = f"{prompt} Stop after {limit} times."
+    return Order(prompt, when)
+
+
+def read_limit(prompt: str) -> int | None:
+    """Return after how many times the work of a prompt ends, if it says so."""
+    words = _tidy(prompt)
+    return None if len(words) > MAX_SENTENCE_CHARS else _split_limit(words)[1]
 
 
 def read_work(prompt: str) -> Work | None:
@@ -137,6 +167,7 @@ def read_work(prompt: str) -> Work | None:
     words = _tidy(prompt)
     if len(words) > MAX_SENTENCE_CHARS:
         return None
+    words, _ = _split_limit(words)
     kind, matched = _find(words)
     if matched is None:
         kind, matched = _find(times.split_time(words)[1])
@@ -147,6 +178,10 @@ def read_work(prompt: str) -> Work | None:
             return Remind(_reminder_text(matched["how"].lower(), matched["about"]))
         case "ask":
             return AskWhether(f"Shall I {matched['do']}?")
+        case "time":
+            return TellTime()
+        case "pick":
+            return PickName(_reword(matched["named"]))
         case _:
             path = _path(matched)
             return None if path is None else WatchFile(path)
@@ -174,6 +209,10 @@ def _prompt(rest: str) -> str | None:
             return f"Remind me {matched['how'].lower()} {matched['about']}."
         case "ask":
             return f"Ask me whether to {matched['do']}."
+        case "time":
+            return "Tell me the time."
+        case "pick":
+            return f"Pick a name for {matched['named']}, but ask me first."
         case _:
             path = _path(matched)
             if path is None:
@@ -191,7 +230,7 @@ def _path(matched: re.Match[str]) -> str | None:
 
 
 def _reminder_text(how: str, about: str) -> str:
-    reworded = " ".join(_SECOND_PERSON.get(word.lower(), word) for word in about.split())
+    reworded = _reword(about)
     match how:
         case "to":
             return f"Time to {reworded}."
@@ -199,6 +238,18 @@ def _reminder_text(how: str, about: str) -> str:
             return f"{reworded[:1].upper()}{reworded[1:]}."
         case _:
             return f"This is your reminder about {reworded}."
+
+
+def _reword(text: str) -> str:
+    """Say of the user's things what they say of them: my cat, your cat."""
+    return " ".join(_SECOND_PERSON.get(word.lower(), word) for word in text.split())
+
+
+def _split_limit(words: str) -> tuple[str, int | None]:
+    """Split off how often something happens at most."""
+    matched = _LIMIT.search(words)
+    limit = times.read_number(matched["times"]) if matched else None
+    return (words, None) if matched is None or not limit else (words[: matched.start()], limit)
 
 
 def _work_to_stop(matched: re.Match[str]) -> str:

@@ -61,6 +61,12 @@ def split_time(words: str) -> tuple[str, str]:
     return "", words
 
 
+def read_number(word: str) -> int | None:
+    """Read a whole number, in digits or in words."""
+    digits = _NUMBERS.get(word.lower(), word)
+    return int(digits) if re.fullmatch(r"[0-9]{1,4}", digits) else None
+
+
 def _normalize(when: str) -> str:
     text = when.lower().strip(" ,")
     for pattern, replacement in _NORMAL_FORMS.items():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -16,6 +17,7 @@ from pydantic_ai.messages import (
 )
 
 from backburner.core.errors import SessionGone
+from backburner.ports import Blob
 
 INTERRUPTED = "The run was interrupted here. It is unknown whether this call was made."
 
@@ -40,8 +42,11 @@ def load(entries: Iterable[str]) -> list[ModelMessage]:
     return list(_complete(messages))
 
 
-def prompt(text: str) -> ModelRequest:
-    return ModelRequest(parts=[UserPromptPart(content=text)])
+def prompt(text: str, images: Sequence[Blob] = ()) -> ModelRequest:
+    if not images:
+        return ModelRequest(parts=[UserPromptPart(content=text)])
+    shown = (BinaryContent(blob.data, media_type=blob.media_type) for blob in images)
+    return ModelRequest(parts=[UserPromptPart(content=[text, *shown])])
 
 
 def result(call: ToolCallPart, text: str, *, failed: bool = False) -> ModelRequest:

@@ -49,12 +49,13 @@ class OpenAITurn:
         self._tools = name_tools(request.tools)
         self.parameters = parameters_for(self._tools, request.schema)
         self._sees_images = sees_images
-        prompt = history.prompt(request.prompt)
+        prompt: ModelMessage = history.prompt(request.prompt, request.images)
         self.messages: list[ModelMessage] = [*history.load(request.memory), prompt]
+        # Saved with the first response: without one there is no session to resume.
+        self._unsaved = [prompt]
         if not sees_images:
             self.messages = images.without_images(self.messages)
-        # Saved with the first response: without one there is no session to resume.
-        self._unsaved: list[ModelMessage] = [prompt]
+            self._unsaved = images.without_images(self._unsaved)
         self._turn_text = ""
         #: The part of it that belongs to the current message.
         self._text = ""
@@ -72,6 +73,8 @@ class OpenAITurn:
         if not images.has_images(self.messages):
             return False
         self.messages = images.without_images(self.messages)
+        # They would be refused in every later turn, too.
+        self._unsaved = images.without_images(self._unsaved)
         self._sees_images = False
         return True
 

@@ -21,19 +21,18 @@ async def choose_client(
     requests: Requests,
     metadata: OAuthMetadata,
     *,
-    known: OAuthClient | None,
     registered: OAuthClient | None,
     document: str,
     redirect_uri: str,
+    by_hand: str,
     scopes: tuple[str, ...],
 ) -> OAuthClient:
-    """Return who we are. What somebody has given counts before what we can do by ourselves.
+    """Return who we are where nobody has given us a client.
 
-    `registered` is who we were to the same server at an earlier sign-in.
+    `registered` is who we were to the same server at an earlier sign-in. `by_hand` is the redirect
+    address of clients that somebody gives.
     """
     methods = metadata.token_endpoint_auth_methods_supported or _DEFAULT_METHODS
-    if known is not None:
-        return known
     if document and metadata.client_id_metadata_document_supported:
         return OAuthClient(client_id=document)
     if metadata.registration_endpoint is not None:
@@ -41,10 +40,10 @@ async def choose_client(
             return registered
         method = next((name for name in METHODS if name in methods), "none")
         endpoint = str(metadata.registration_endpoint)
-        return await _register(requests, endpoint, method, redirect_uri, scopes)
+        return await _register(requests, endpoint, method, redirect_uri, by_hand, scopes)
     raise ConnectionFailed(
         f"{metadata.issuer.host} wants to know Backburner beforehand.",
-        hint=f"Register a client there whose redirect address is {redirect_uri}, and give its id"
+        hint=f"Register a client there whose redirect address is {by_hand}, and give its id"
         " (--client-id).",
         permanent=True,
     )
@@ -59,7 +58,12 @@ def method_for(metadata: OAuthMetadata, secret: str) -> str:
 
 
 async def _register(
-    requests: Requests, endpoint: str, method: str, redirect_uri: str, scopes: tuple[str, ...]
+    requests: Requests,
+    endpoint: str,
+    method: str,
+    redirect_uri: str,
+    by_hand: str,
+    scopes: tuple[str, ...],
 ) -> OAuthClient:
     wanted = {**describe_client(redirect_uri), "token_endpoint_auth_method": method}
     if scopes:
@@ -72,8 +76,7 @@ async def _register(
     if answer.status not in (200, 201):
         raise ConnectionFailed(
             f"{answer.host} refused to register Backburner (status {answer.status}).",
-            hint=f"Register a client there whose redirect address is {redirect_uri}, and give its"
-            " id.",
+            hint=f"Register a client there whose redirect address is {by_hand}, and give its id.",
             permanent=answer.status < 500 and answer.status != 429,
             retry_after=answer.retry_after,
         )

@@ -23,11 +23,13 @@ from backburner.gateway.oauth.tokens import ask_for_tokens, revoke
 from backburner.gateway.transport import Resolve
 from backburner.ports.oauth import (
     CALLBACK_PATH,
-    CLIENT_DOCUMENT_PATH,
+    ISSUER_CALLBACK_PATH,
+    ISSUER_DOCUMENT_PATH,
     PendingSignIn,
     SignInRequest,
     TokenIssuer,
     Tokens,
+    issuer_key,
 )
 
 #: For all requests with which a sign-in begins.
@@ -59,7 +61,7 @@ class CheckedOAuth:
         self,
         server_url: str,
         *,
-        redirect_uri: str,
+        origin: str,
         client: OAuthClient | None = None,
         issuer: str = "",
         earlier: TokenIssuer | None = None,
@@ -76,7 +78,7 @@ class CheckedOAuth:
                 known = self._known_client(server_url, found, client, earlier)
                 return await self._request(
                     found,
-                    redirect_uri,
+                    origin,
                     known,
                     tuple(scopes),
                     registered=earlier.client if earlier else None,
@@ -119,7 +121,7 @@ class CheckedOAuth:
     async def _request(
         self,
         found: SignInTerms,
-        redirect_uri: str,
+        origin: str,
         known: OAuthClient | None,
         more_scopes: tuple[str, ...],
         *,
@@ -127,13 +129,15 @@ class CheckedOAuth:
         registered: OAuthClient | None,
     ) -> SignInRequest:
         scopes = tuple(dict.fromkeys((*found.scopes, *more_scopes)))
-        client = await choose_client(
+        by_hand, key = f"{origin}{CALLBACK_PATH}", issuer_key(found.issuer)
+        own = f"{origin}{ISSUER_CALLBACK_PATH.format(issuer_key=key)}"
+        client = known or await choose_client(
             self._requests,
             found.metadata,
-            known=known,
             registered=registered,
-            document=self._document(redirect_uri),
-            redirect_uri=redirect_uri,
+            document=self._document(origin, key),
+            redirect_uri=own,
+            by_hand=by_hand,
             scopes=scopes,
         )
         keys, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
@@ -147,7 +151,8 @@ class CheckedOAuth:
                 client=client,
                 is_named=is_named,
             ),
-            redirect_uri=redirect_uri,
+            # An answer that comes to the address of another issuer is one to another.
+            redirect_uri=own if known is None else by_hand,
             scopes=scopes,
             names_issuer=bool(metadata.authorization_response_iss_parameter_supported),
             verifier=keys.code_verifier,
@@ -188,11 +193,10 @@ class CheckedOAuth:
             return None
         return configured.client
 
-    def _document(self, redirect_uri: str) -> str:
-        """Return the address of our document, if it has this redirect address."""
-        public = self._public_url
-        is_in_document = public and redirect_uri == f"{public}{CALLBACK_PATH}"
-        return f"{public}{CLIENT_DOCUMENT_PATH}" if is_in_document else ""
+    def _document(self, origin: str, key: str) -> str:
+        """Return the address of our document for an issuer, if its redirect address is there."""
+        path = ISSUER_DOCUMENT_PATH.format(issuer_key=key)
+        return f"{origin}{path}" if origin == self._public_url else ""
 
     def _authorization_url(
         self, found: SignInTerms, pending: PendingSignIn, challenge: str, state: str

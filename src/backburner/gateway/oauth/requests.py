@@ -111,8 +111,9 @@ class Requests:
             ) from None
         except NotAllowed as error:
             raise ConnectionFailed(error.message, hint=error.hint, permanent=True) from None
-        except httpx2.HTTPError as error:
-            # The text of some errors has a part of the response in it.
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            # The library looks at the target of a redirect, though it does not follow it. The text
+            # of some errors has a part of the response in it.
             raise ConnectionFailed(
                 f"{url.host} could not be asked: {type(error).__name__}."
             ) from None

@@ -4,10 +4,9 @@ import base64
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from math import isfinite
+from typing import Any
 from urllib.parse import quote
-
-from mcp.shared.auth import OAuthToken
-from pydantic import ValidationError
 
 from backburner.core.connections.oauth_client import OAuthClient
 from backburner.core.connections.scopes import read_scopes
@@ -20,6 +19,8 @@ SIGNED_OUT_ERRORS = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "bad_refresh_token"}
 )
 MAX_TOKEN_CHARS = 16_000
+#: Of tokens, in any case of letters. Others want more of requests than a header.
+BEARER = "bearer"
 #: A token is put into a header.
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 #: Codes are ours to repeat, texts are not.
@@ -47,20 +48,26 @@ async def ask_for_tokens(
         if code in SIGNED_OUT_ERRORS:
             raise SignedOut(message)
         raise ConnectionFailed(message, permanent=True)
-    try:
-        found = OAuthToken.model_validate(document)
-    except ValidationError:
-        raise ConnectionFailed(f"The tokens of {answer.host} are not valid.") from None
-    for token in filter(None, (found.access_token, found.refresh_token)):
+    return _read_tokens(answer.host, document or {})
+
+
+def _read_tokens(host: str, document: Mapping[str, Any]) -> Tokens:
+    """Read tokens. The last refresh token may be used up, so nothing but tokens has to be valid."""
+    access, refresh = document.get("access_token"), document.get("refresh_token")
+    kind = document.get("token_type") or BEARER
+    is_usable = isinstance(access, str) and isinstance(refresh, str | None)
+    if not is_usable or not isinstance(kind, str) or kind.lower() != BEARER:
+        raise ConnectionFailed(f"The tokens of {host} are not valid.")
+    for token in filter(None, (access, refresh)):
         if len(token) > MAX_TOKEN_CHARS or not _TOKEN.fullmatch(token):
-            raise ConnectionFailed(f"The tokens of {answer.host} cannot be sent in a header.")
-    if not found.access_token:
-        raise ConnectionFailed(f"{answer.host} sent an empty token.")
+            raise ConnectionFailed(f"The tokens of {host} cannot be sent in a header.")
+    if not access:
+        raise ConnectionFailed(f"{host} sent an empty token.")
     return Tokens(
-        access=found.access_token,
-        refresh=found.refresh_token or "",
-        scopes=None if found.scope is None else read_scopes(found.scope.split()),
-        lifetime=_to_lifetime(found.expires_in),
+        access=access,
+        refresh=refresh or "",
+        scopes=_to_scopes(document.get("scope")),
+        lifetime=_to_lifetime(document.get("expires_in")),
     )
 
 
@@ -95,7 +102,25 @@ def _show_client(client: OAuthClient) -> tuple[dict[str, str], dict[str, str]]:
     return form, {}
 
 
-def _to_lifetime(seconds: int | None) -> timedelta | None:
-    if seconds is None:
+def _to_scopes(scope: object) -> tuple[str, ...] | None:
+    match scope:
+        case str():
+            return read_scopes(scope.split())
+        case list():
+            # Not as the standard wants it.
+            return read_scopes([one for one in scope if isinstance(one, str)])
+        case _:
+            return None
+
+
+def _to_lifetime(seconds: object) -> timedelta | None:
+    if isinstance(seconds, bool) or not isinstance(seconds, str | int | float):
         return None
-    return timedelta(seconds=min(max(seconds, 0), _LONGEST.total_seconds()))
+    try:
+        # A text or a fraction is not as the standard wants it either.
+        found = float(seconds)
+    except (ValueError, OverflowError):
+        return None
+    if not isfinite(found):
+        return None
+    return timedelta(seconds=int(min(max(found, 0), _LONGEST.total_seconds())))

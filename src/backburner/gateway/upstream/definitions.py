@@ -1,5 +1,6 @@
 """The tools that a server lists: those that can be offered, and why others are left out."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,10 +52,12 @@ class ToolCollection:
     def is_full(self) -> bool:
         return bool(self._why_full())
 
-    def add_page(self, listed: object) -> list[dict[str, Any]]:
+    async def add_page(self, listed: object) -> list[dict[str, Any]]:
         """Add the tools of a page; return them in a form that the SDK accepts."""
         accepted = []
         for number, tool in enumerate(listed if isinstance(listed, list) else (), 1):
+            # A page can take a second.
+            await asyncio.sleep(0)
             name = _name(tool, number)
             try:
                 definition = read_tool(tool)

@@ -7,14 +7,30 @@ fault becomes a JSON-RPC error of the one request, with the key of a `Fault`.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 import httpx2
+import structlog
 
+from backburner.core.connections.scopes import UNNAMED
+from backburner.core.errors import BackburnerError
 from backburner.gateway.transport import CheckedTransport
+from backburner.gateway.upstream.answers import (
+    EVENTS,
+    JSON,
+    SESSION_ID,
+    GuardedStream,
+    is_packed,
+    media_type,
+    pass_on,
+    read_body,
+    read_error,
+    too_large,
+)
+from backburner.gateway.upstream.call_notes import CallNotes, current_call
 from backburner.gateway.upstream.faults import (
     FAULT_CODE,
     Effect,
@@ -25,10 +41,9 @@ from backburner.gateway.upstream.faults import (
 )
 from backburner.gateway.upstream.limits import (
     ANSWER_LIMIT,
-    MAX_ERROR_BYTES,
+    ERROR_LIMIT,
     MAX_STREAMS,
     MAX_WORDS_CHARS,
-    AnswerLimit,
     count_values,
     find_limit,
 )
@@ -36,13 +51,10 @@ from backburner.gateway.upstream.redaction import Redaction
 from backburner.ports import Authorization
 
 T = TypeVar("T")
+_log = structlog.get_logger(__name__)
 
 #: Requests with which a session begins; they change nothing.
 CONNECTING = frozenset({"initialize", "server/discover"})
-SESSION_ID = "mcp-session-id"
-JSON, EVENTS = "application/json", "text/event-stream"
-#: Of the answer, what the SDK reads.
-_KEPT_HEADERS = (SESSION_ID, "content-type")
 #: The status of a session that a server does not know; some say it in words only.
 _MAY_BE_LOST = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND})
 #: Conservative: the error of a call may be about a session of another kind.
@@ -63,6 +75,8 @@ _STATUS_COUNTS = frozenset(
 #: What agents are told of a server's own words.
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,40}")
 _HOST = re.compile(r"[a-z0-9.-]{1,100}")
+#: In the words of the library, after the name of its protocol.
+_FIRST_STEP = ".send_request_headers.started"
 _FOLLOWED = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
 
 
@@ -125,10 +139,18 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             fault, self._probe_fault = self._probe_fault, None
             return self._reply(request, message, fault)
         try:
-            response = await self._send(request)
-            return await self._guard(request, message, response)
+            response = await self._send(request, message)
         except Exception as error:  # noqa: BLE001 (any would end the session)
             fault = fault_of_exception(error, connecting=message.is_connecting)
+            return self._reply(request, message, fault)
+        try:
+            return await self._guard(request, message, response)
+        except (httpx2.HTTPError, BackburnerError) as error:
+            fault = fault_of_exception(error, connecting=message.is_connecting)
+        except Exception as error:  # noqa: BLE001 (it is about what the server has sent)
+            _log.warning("connection.answer_not_read", error=type(error).__name__)
+            await response.aclose()
+            fault = Fault(effect=Effect.UNKNOWN, why="answered in a form that is not valid.")
         return self._reply(request, message, fault)
 
     async def _send_bare(self, request: httpx2.Request) -> httpx2.Response:
@@ -140,16 +162,21 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 raise httpx2.ReadError("The server has ended its streams too often.")
         request.headers.update(await self._to_the_end(self._authorization.headers()))
         response = await self._inner.handle_async_request(request)
-        stream = _GuardedStream(response, ANSWER_LIMIT, last_event=None)
-        return _answer(request, response, stream=stream)
+        stream = GuardedStream(response, ANSWER_LIMIT, last_event=None)
+        return pass_on(request, response, stream=stream)
 
-    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+    async def _send(self, request: httpx2.Request, message: McpMessage) -> httpx2.Response:
+        notes = current_call.get() if message.method == "tools/call" else None
+        if notes is not None:
+            request.extensions["trace"] = _note_sent(notes)
         self.signed = await self._to_the_end(self._authorization.headers())
         request.headers.update(self.signed)
         response = await self._inner.handle_async_request(request)
         if response.status_code != HTTPStatus.UNAUTHORIZED:
             return response
-        await _read(response, MAX_ERROR_BYTES)
+        if notes is not None:
+            notes.is_sent = False
+        await read_body(response, ERROR_LIMIT)
         await self.renew()
         request.headers.update(self.signed)
         return await self._inner.handle_async_request(request)
@@ -175,36 +202,39 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self, request: httpx2.Request, message: McpMessage, response: httpx2.Response
     ) -> httpx2.Response:
         """Bound an answer; return one with a fault in place of one that is no answer."""
-        status, kind = response.status_code, _media_type(response)
+        status, kind = response.status_code, media_type(response)
         limit = find_limit(message.method)
         if status >= HTTPStatus.BAD_REQUEST:
             return await self._refused(request, message, response)
-        if status in _FOLLOWED and _stays(request, response):
-            return response
+        if status in _FOLLOWED and (target := _stays(request, response)):
+            await response.aclose()
+            # Without its body, which would be read and unpacked to its end.
+            there = {"location": str(target)}
+            return httpx2.Response(status, headers=there, request=request)
         if message.id is None:
-            await _read(response, MAX_ERROR_BYTES)
+            await read_body(response, ERROR_LIMIT)
             return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
         if kind == EVENTS and status == HTTPStatus.OK:
-            stream = _GuardedStream(response, limit, last_event=lambda f: self._event(message, f))
-            return _answer(request, response, stream=stream)
-        body = b""
-        if kind == JSON and status == HTTPStatus.OK and not _is_packed(response):
-            body = await _read(response, limit.size)
-            if not limit.is_passed(len(body), count_values(body)):
-                return _answer(request, response, content=body)
+            stream = GuardedStream(response, limit, last_event=lambda f: self._event(message, f))
+            return pass_on(request, response, stream=stream)
+        if kind == JSON and status == HTTPStatus.OK and not is_packed(response):
+            body, is_whole = await read_body(response, limit)
+            if body and not (is_whole and not limit.is_passed(len(body), count_values(body))):
+                return self._reply(request, message, too_large(limit))
+            if body:
+                return pass_on(request, response, content=body)
         await response.aclose()
-        fault = _too_large(limit) if body else _no_answer(request, response, message)
-        return self._reply(request, message, fault)
+        return self._reply(request, message, _no_answer(request, response, message))
 
     async def _refused(
         self, request: httpx2.Request, message: McpMessage, response: httpx2.Response
     ) -> httpx2.Response:
         status = response.status_code
-        body = await _read(response, MAX_ERROR_BYTES)
+        body, _ = await read_body(response, ERROR_LIMIT)
         in_session = SESSION_ID in request.headers
         lost = in_session and status in _MAY_BE_LOST
         lost = lost and (status == HTTPStatus.NOT_FOUND or bool(_LOST.search(body)))
-        error = None if lost or status in _STATUS_COUNTS else _read_error(body)
+        error = None if lost or status in _STATUS_COUNTS else read_error(body)
         if error is not None and message.id is not None:
             # It may have no id, if the server could not even read the request.
             reply = {"jsonrpc": "2.0", "id": message.id, "error": error}
@@ -221,6 +251,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _reply(self, request: httpx2.Request, message: McpMessage, fault: Fault) -> httpx2.Response:
         if message.id is None:
             return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
+        fault = _redact(fault, self.redaction.clean)
         if message.method == "server/discover" and _is_outage(fault):
             self._probe_fault = fault
         return httpx2.Response(HTTPStatus.OK, json=self._error(message, fault), request=request)
@@ -234,93 +265,22 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return f"\nevent: cut\n\ndata: {json.dumps(self._error(message, fault))}\n\n".encode()
 
 
-class _GuardedStream(httpx2.AsyncByteStream):
-    """The events of a response, bounded; if they break off, the last one says so.
+def _note_sent(notes: CallNotes) -> Callable[[str, Any], Awaitable[None]]:
+    """Return what HTTP reports its steps to, of which the first of a request itself counts."""
 
-    A response whose events have ids can be taken up again, which is left to the SDK.
-    """
+    async def note(step: str, _details: object) -> None:
+        notes.is_sent |= step.endswith(_FIRST_STEP)
 
-    def __init__(self, response: httpx2.Response, limit: AnswerLimit, *, last_event: Any) -> None:
-        self._response = response
-        self._limit = limit
-        self._last_event = last_event
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = values = 0
-        before, has_ids = b"\n", False
-        fault = Fault(effect=Effect.UNKNOWN, why="broke off its answer.")
-        try:
-            async for chunk in _chunks(self._response):
-                size, values = size + len(chunk), values + count_values(chunk)
-                if self._limit.is_passed(size, values):
-                    fault, has_ids = _too_large(self._limit), False
-                    break
-                joined = before + chunk
-                has_ids = has_ids or b"\nid:" in joined or b"\rid:" in joined
-                before = joined[-4:]
-                yield chunk
-        except httpx2.HTTPError:
-            if self._last_event is None:
-                raise
-        if self._last_event is not None and not has_ids:
-            yield self._last_event(fault)
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
+    return note
 
 
-def _answer(
-    request: httpx2.Request,
-    response: httpx2.Response,
-    *,
-    content: bytes | None = None,
-    stream: httpx2.AsyncByteStream | None = None,
-) -> httpx2.Response:
-    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
-    return httpx2.Response(
-        response.status_code, headers=headers, content=content, stream=stream, request=request
-    )
-
-
-def _chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
-    stream = response.stream
-    if not isinstance(stream, httpx2.AsyncByteStream):
-        raise TypeError
-    return stream.__aiter__()
-
-
-async def _read(response: httpx2.Response, limit: int) -> bytes:
-    """Read a body, and no more than a chunk above the limit."""
-    body = bytearray()
-    try:
-        async for chunk in _chunks(response):
-            body += chunk
-            if len(body) > limit:
-                break
-    finally:
-        await response.aclose()
-    return bytes(body)
-
-
-def _media_type(response: httpx2.Response) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _is_packed(response: httpx2.Response) -> bool:
-    # We ask for none: a small answer may unpack to gigabytes.
-    return response.headers.get("content-encoding", "identity").lower() != "identity"
-
-
-def _read_error(body: bytes) -> Mapping[str, Any] | None:
-    """Read the JSON-RPC error that a server has sent with its status; None: it is none."""
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    error = content.get("error") if isinstance(content, dict) else None
-    if not isinstance(error, dict) or not isinstance(error.get("code"), int):
-        return None
-    return {**error, "message": str(error.get("message", ""))}
+def _redact(fault: Fault, clean: Callable[[str], str]) -> Fault:
+    """Take secrets out of what a server has said otherwise than in a message."""
+    scopes = fault.scopes
+    if scopes:
+        # One that is none of ours to ask for is not asked for.
+        scopes = tuple(one for one in scopes if clean(one) == one) or (UNNAMED,)
+    return replace(fault, why=clean(fault.why), hint=clean(fault.hint), scopes=scopes)
 
 
 def _is_outage(fault: Fault) -> bool:
@@ -334,30 +294,21 @@ def _origin(place: httpx2.URL) -> str:
     return f", {place.scheme}://{host}{f':{place.port}' if place.port else ''}"
 
 
-def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """Return whether a redirect only adds or drops the slash at the end of an address.
+def _stays(request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
+    """Return the target of a redirect that only adds or drops the slash at the end of an address.
 
     Another path or query of the host may be somebody else's, or allow more.
     """
     try:
         target = request.url.join(response.headers.get("location", ""))
     except (httpx2.InvalidURL, ValueError):
-        return False
-    return _place(target) == _place(request.url)
+        return None
+    return target if _place(target) == _place(request.url) else None
 
 
 def _place(url: httpx2.URL) -> tuple[str, str, int | None, bytes, bytes]:
     path, _, query = url.raw_path.partition(b"?")
     return url.scheme, url.host, url.port, path.removesuffix(b"/"), query
-
-
-def _too_large(limit: AnswerLimit) -> Fault:
-    size = f"{limit.size // 2**20} MB"
-    return Fault(
-        effect=Effect.ANSWERED,
-        why=f"answered with more than {size} or too many values, so the answer was dropped.",
-        hint="The call was made: do not repeat it, but ask for less.",
-    )
 
 
 def _no_answer(request: httpx2.Request, response: httpx2.Response, message: McpMessage) -> Fault:
@@ -372,8 +323,8 @@ def _no_answer(request: httpx2.Request, response: httpx2.Response, message: McpM
             why=f"redirects to another address{_origin(place)}, which is not followed.",
             hint=f"Use its address if it is the one you want: {str(place)[:MAX_WORDS_CHARS]}",
         )
-    kind = _media_type(response)
-    if _is_packed(response):
+    kind = media_type(response)
+    if is_packed(response):
         kind = "packed data"
     elif not _MEDIA_TYPE.fullmatch(kind):
         kind = "an unknown type" if kind else "nothing"

@@ -23,7 +23,7 @@ ANSWER_LIMIT = AnswerLimit(size=32 * 2**20, values=500_000)
 #: Of a page of tools: all of it is looked at.
 PAGE_LIMIT = AnswerLimit(size=8 * 2**20, values=200_000)
 #: Of the body of a response that reports an error.
-MAX_ERROR_BYTES = 2**16
+ERROR_LIMIT = AnswerLimit(size=2**16, values=10_000)
 MAX_TOOLS = 2_000
 MAX_TOOL_PAGES = 40
 MAX_DESCRIPTION_CHARS = 10_000
@@ -32,8 +32,9 @@ MAX_SCHEMA_BYTES = 200_000
 MAX_LIST_BYTES = 4 * 2**20
 #: Tools that are named with the reason for which they were left out; others are counted.
 MAX_LEFT_OUT = 100
-#: Of the text, the files and the links of one result.
+#: Of the text, the parts, the files and the links of one result.
 MAX_TEXT_CHARS = 2_000_000
+MAX_PARTS = 10_000
 MAX_BLOBS = 100
 MAX_LINKS = 500
 #: Of what a server says in errors and in questions to the user.
@@ -43,6 +44,8 @@ MAX_STATE_CHARS = 100_000
 MAX_INPUT_REQUESTS = 5
 MAX_INPUT_FIELDS = 30
 MAX_INPUT_OPTIONS = 200
+#: Of all of a question, with what nobody is shown.
+MAX_INPUT_VALUES = 50_000
 #: Requests of the server to us in one session, such as pings.
 MAX_SERVER_REQUESTS = 1_000
 #: Streams that are opened for messages of the server, or after a break, in one session.

@@ -6,8 +6,7 @@ The client has to be entered and left by one task, and calls come from others.
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 
 from backburner import __version__
 from backburner.core.errors import BackburnerError, BadRequest, ProcessFailed
+from backburner.gateway.upstream.call_notes import CallNotes, current_call
 from backburner.gateway.upstream.definitions import clean_words
 from backburner.gateway.upstream.elicitation import read_params
 from backburner.gateway.upstream.faults import Effect, Fault, FaultError, fault_of_exception
@@ -35,17 +35,6 @@ DISCONNECTED = Fault(effect=Effect.NONE, why="was disconnected.")
 #: more careful.
 _BROKEN_OFF = ("Connection closed", "SSE stream")
 _UNREADABLE = ("Failed to parse", "Unexpected content type", "server answered a request with 202")
-
-
-@dataclass(eq=False)
-class CallNotes:
-    """Events during a call that its result depends on."""
-
-    texts: list[str] = field(default_factory=list)
-
-
-#: Of the call that a message belongs to; the SDK carries it along over HTTP.
-_notes: ContextVar[CallNotes | None] = ContextVar("call_notes", default=None)
 
 
 class LiveClient:
@@ -131,13 +120,14 @@ class LiveClient:
     @contextmanager
     def noting(self) -> Iterator[CallNotes]:
         """Collect notes during a call."""
-        notes = CallNotes()
+        # Nobody can tell what a program has read of its pipe.
+        notes = CallNotes(is_sent=self._guard is None)
         self._calls.add(notes)
-        token = _notes.set(notes)
+        token = current_call.set(notes)
         try:
             yield notes
         finally:
-            _notes.reset(token)
+            current_call.reset(token)
             self._calls.discard(notes)
 
     def fault_of(self, error: Exception) -> Fault:
@@ -227,7 +217,7 @@ class LiveClient:
         return ElicitResult(action="cancel")
 
     def _note(self, text: str) -> None:
-        notes = _notes.get()
+        notes = current_call.get()
         for call in [notes] if notes in self._calls else self._calls:
             call.texts.append(text)
 

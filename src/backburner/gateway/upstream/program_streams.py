@@ -22,6 +22,8 @@ from backburner.ports import RunningProgram, StartProgram, StdioProgram
 
 #: Of lines that are no messages, such as greetings. More: it is no MCP server.
 MAX_OTHER_LINES = 1_000
+#: Of lines with nothing in them, which some write after each message.
+MAX_BLANK_LINES = 100_000
 MAX_QUOTED_CHARS = 200
 MAX_ERROR_CHARS = 1_000
 
@@ -35,6 +37,7 @@ class ProgramStreams:
         #: Why the program has ended, or was ended; None: it runs.
         self.ended: Fault | None = None
         self._other_lines = 0
+        self._blank_lines = 0
         self._quoted = ""
         self._running: RunningProgram | None = None
         self._streams = self._open()
@@ -89,7 +92,7 @@ class ProgramStreams:
         self.ended = Fault(effect=Effect.UNKNOWN, why="ended.", reopen=True)
         exit_words = await running.end()
         # One that writes something else will do so again.
-        is_useless = self._other_lines > MAX_OTHER_LINES
+        is_useless = self._writes_other_things()
         self.ended = replace(self.ended, why=why or exit_words, hint=self.remark(), once=is_useless)
         incoming.close()
 
@@ -110,14 +113,18 @@ class ProgramStreams:
             values += count_values(last)
             if ANSWER_LIMIT.is_passed(len(rest), values):
                 return f"wrote a message of more than {ANSWER_LIMIT.size // 2**20} MB."
-            if self._other_lines > MAX_OTHER_LINES:
+            if self._writes_other_things():
                 return "does not speak MCP."
             # A program that floods must not keep everybody else from running.
             await asyncio.sleep(0)
         return ""
 
+    def _writes_other_things(self) -> bool:
+        return self._other_lines > MAX_OTHER_LINES or self._blank_lines > MAX_BLANK_LINES
+
     async def _receive(self, line: bytes, incoming: Any) -> None:
         if not line.strip():
+            self._blank_lines += 1
             return
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backburner.core.validation import replace_invalid_characters
-from backburner.gateway.upstream.limits import MAX_BLOBS, MAX_LINKS, MAX_TEXT_CHARS
+from backburner.gateway.upstream.limits import MAX_BLOBS, MAX_LINKS, MAX_PARTS, MAX_TEXT_CHARS
 from backburner.ports import Blob, ToolResult
 from backburner.ports.engine import Link
 
@@ -33,8 +33,11 @@ class _Content:
 def to_tool_result(result: Part, notes: tuple[str, ...] = ()) -> ToolResult:
     """Read a result as a server sends it; `notes` of ours follow its text."""
     content = _Content()
-    parts = result.get("content")
-    for part in parts if isinstance(parts, list) else ():
+    listed = result.get("content")
+    parts = listed if isinstance(listed, list) else []
+    if len(parts) > MAX_PARTS:
+        content.notes.append(f"The result was cut after {MAX_PARTS:,} parts.")
+    for part in parts[:MAX_PARTS]:
         try:
             _read_part(content, part)
         except _BadPart as bad:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from time import monotonic
@@ -30,6 +30,7 @@ from backburner.core.errors import (
     MachineFailed,
     SignedOut,
 )
+from backburner.gateway.upstream.call_notes import CallNotes
 from backburner.gateway.upstream.definitions import ToolCollection
 from backburner.gateway.upstream.elicitation import read_input_needed, read_urls, write_answers
 from backburner.gateway.upstream.faults import Effect, Fault, FaultError, signed_out, to_error
@@ -47,6 +48,8 @@ from backburner.ports import ToolList, ToolResult
 
 T = TypeVar("T")
 _log = structlog.get_logger(__name__)
+_Result = ToolResult | InputNeeded
+_Attempt = Callable[[LiveClient], Awaitable[tuple[_Result, Refusal]]]
 _Outcome = TypeAdapter[CallToolResult | InputRequiredResult](CallToolResult | InputRequiredResult)
 
 
@@ -142,12 +145,22 @@ class UpstreamSession:
             request_state=answers.state if answers else None,
         )
 
-        async def attempt(live: LiveClient) -> tuple[ToolResult | InputNeeded, Refusal]:
-            result = await _limited(live, within, self._call(live, params))
+        async def attempt(live: LiveClient) -> tuple[_Result, Refusal]:
+            with live.noting() as notes:
+                request = self._call(live, params, notes)
+                result = await _limited(live, within, request, notes)
             if isinstance(result, ToolResult) and live.can_sign_in:
                 return result, find_refusal(result, arguments)
             return result, Refusal.NONE
 
+        try:
+            return await self._call_signed_in(attempt, repeatable=repeatable)
+        except _Answered as answered:
+            # It could not even be asked: it has refused to begin a session, for example.
+            return self._tell(answered.fault)
+
+    async def _call_signed_in(self, attempt: _Attempt, *, repeatable: bool) -> _Result:
+        """Make a call; if its result is a refused sign-in, renew that."""
         result, refusal = await self._retrying(attempt, repeatable=repeatable)
         if refusal is Refusal.POSSIBLE and (note := await self._look_into(repeatable=repeatable)):
             if not repeatable:
@@ -231,26 +244,25 @@ class UpstreamSession:
             return collection.to_list()
 
     async def _call(
-        self, live: LiveClient, params: CallToolRequestParams
+        self, live: LiveClient, params: CallToolRequestParams, notes: CallNotes
     ) -> ToolResult | InputNeeded:
-        with live.noting() as notes:
-            for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS):
+            try:
+                outcome = await self._request(live, params)
+            except MCPError as error:
+                return self._read_error(live, error, tuple(notes.texts))
+            if isinstance(outcome, CallToolResult):
+                return to_tool_result(live.wire.take(outcome.meta) or {}, tuple(notes.texts))
+            if outcome.input_requests:
                 try:
-                    outcome = await self._request(live, params)
-                except MCPError as error:
-                    return self._read_error(live, error, tuple(notes.texts))
-                if isinstance(outcome, CallToolResult):
-                    return to_tool_result(live.wire.take(outcome.meta) or {}, tuple(notes.texts))
-                if outcome.input_requests:
-                    try:
-                        return read_input_needed(outcome)
-                    except BadRequest as error:
-                        return ToolResult(error.message, failed=True)
-                # It wants nothing but to be asked again.
-                params = params.model_copy(
-                    update={"request_state": outcome.request_state, "input_responses": None}
-                )
-                await self._policy.sleep(ROUND_SECONDS)
+                    return read_input_needed(outcome)
+                except BadRequest as error:
+                    return ToolResult(error.message, failed=True)
+            # It wants nothing but to be asked again.
+            params = params.model_copy(
+                update={"request_state": outcome.request_state, "input_responses": None}
+            )
+            await self._policy.sleep(ROUND_SECONDS)
         return ToolResult(f"{self._title} wanted to be asked again too often.", failed=True)
 
     async def _request(
@@ -280,6 +292,9 @@ class UpstreamSession:
         fault = live.fault_of(error)
         if fault.effect is not Effect.ANSWERED:
             raise FaultError(fault)
+        return self._tell(fault, notes)
+
+    def _tell(self, fault: Fault, notes: Sequence[str] = ()) -> ToolResult:
         # The words of a server alone, so that a refused sign-in is recognised by them.
         text = fault.said or f"{self._title} {fault.why} {fault.hint}".strip()
         told = "\n".join([text, *(f"[{note}]" for note in notes)])
@@ -341,12 +356,19 @@ def _with_note(result: ToolResult | InputNeeded, note: str) -> ToolResult | Inpu
     return replace(result, text=f"{result.text}\n{note}")
 
 
-async def _limited(live: LiveClient, within: timedelta, request: Awaitable[T]) -> T:
+async def _limited(
+    live: LiveClient, within: timedelta, request: Awaitable[T], notes: CallNotes | None = None
+) -> T:
+    seconds = within.total_seconds()
     try:
-        async with asyncio.timeout(within.total_seconds()):
+        async with asyncio.timeout(seconds):
             return await request
     except TimeoutError:
-        why = f"did not answer within {within.total_seconds():g} seconds."
+        if notes is not None and not notes.is_sent:
+            # Its sign-in is being renewed, or messages before it are not taken.
+            why = f"was not asked within {seconds:g} seconds, so the call was not made."
+            raise FaultError(Fault(effect=Effect.NONE, why=why, once=True)) from None
+        why = f"did not answer within {seconds:g} seconds."
         raise FaultError(Fault(effect=Effect.UNKNOWN, why=why)) from None
     except Exception as error:  # noqa: BLE001 (all of them are faults)
         fault = live.fault_of(error)

@@ -25,8 +25,13 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from backburner.gateway.upstream.definitions import BAD_HEADERS, ToolCollection
+from backburner.gateway.upstream.elicitation import TOO_MANY
 from backburner.gateway.upstream.faults import Effect, Fault, Faults
-from backburner.gateway.upstream.limits import MAX_SERVER_REQUESTS
+from backburner.gateway.upstream.limits import (
+    MAX_INPUT_REQUESTS,
+    MAX_INPUT_VALUES,
+    MAX_SERVER_REQUESTS,
+)
 from backburner.gateway.upstream.redaction import Redaction
 
 #: The two streams of a transport, as the SDK has them.
@@ -86,21 +91,21 @@ class Wire:
     def sent(self, item: SessionMessage) -> None:
         match item.message:
             case JSONRPCRequest(id=request_id, method=method):
-                self._methods[str(request_id)] = method
+                self._methods[_key(request_id)] = method
             case JSONRPCNotification(method="notifications/cancelled", params=dict(params)):
                 # Nobody waits for it any more, so it must not be kept.
-                self._methods.pop(str(params.get("requestId")), None)
+                self._methods.pop(_key(params.get("requestId")), None)
 
-    def received(self, item: SessionMessage | Exception) -> SessionMessage | None:
+    async def received(self, item: SessionMessage | Exception) -> SessionMessage | None:
         """Return what the SDK gets; None: nothing."""
         if isinstance(item, Exception):
             return None
         self._redact(item.message)
         match item.message:
             case JSONRPCResponse(id=request_id) as response:
-                self._replace(self._methods.pop(str(request_id), ""), response)
+                await self._replace(self._methods.pop(_key(request_id), ""), response)
             case JSONRPCError(id=request_id):
-                self._methods.pop(str(request_id), None)
+                self._methods.pop(_key(request_id), None)
             case JSONRPCNotification(method="notifications/cancelled"):
                 pass
             case JSONRPCNotification(method=method):
@@ -123,10 +128,10 @@ class Wire:
             case JSONRPCRequest():
                 message.params = clean(message.params)
 
-    def _replace(self, method: str, response: JSONRPCResponse) -> None:
+    async def _replace(self, method: str, response: JSONRPCResponse) -> None:
         result = response.result
         if method == "tools/list":
-            accepted = self.collection.add_page(result.get("tools"))
+            accepted = await self.collection.add_page(result.get("tools"))
             cursor = result.get("nextCursor")
             kept = {"nextCursor": cursor} if isinstance(cursor, str) else {}
             hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -138,17 +143,47 @@ class Wire:
             response.result = {"content": [], "resultType": "complete", "_meta": meta}
 
 
+def _key(request_id: object) -> str:
+    """Return what is the same for all ways to write a number, as it is to the SDK."""
+    try:
+        return str(int(str(request_id)))
+    except ValueError:
+        return str(request_id)
+
+
 def _wants_input(result: dict[str, Any]) -> bool:
     """Recognise a request for input; one that is not valid becomes a failed result."""
     if result.get("resultType") != "input_required":
         return False
+    requests = result.get("inputRequests")
+    if isinstance(requests, dict) and len(requests) > MAX_INPUT_REQUESTS:
+        return _refuse(result, TOO_MANY)
+    if _has_more_values(result, MAX_INPUT_VALUES):
+        return _refuse(result, BAD_INPUT)
     try:
         validate_server_result("tools/call", LATEST_MODERN_VERSION, result)
     except ValidationError:
-        result.clear()
-        result |= {"content": [{"type": "text", "text": BAD_INPUT}], "isError": True}
-        return False
+        return _refuse(result, BAD_INPUT)
     return True
+
+
+def _refuse(result: dict[str, Any], why: str) -> bool:
+    result.clear()
+    result |= {"content": [{"type": "text", "text": why}], "isError": True}
+    return False
+
+
+def _has_more_values(value: object, limit: int) -> bool:
+    """Count values no further than to a limit: to check them takes much longer."""
+    waiting, count = [value], 0
+    while waiting and count <= limit:
+        match waiting.pop():
+            case dict() as found:
+                waiting.extend(found.values())
+            case list() as found:
+                waiting.extend(found)
+        count += 1
+    return count > limit
 
 
 class _Reading:
@@ -162,7 +197,7 @@ class _Reading:
 
     async def receive(self) -> Any:
         while True:
-            item = self._wire.received(await self._stream.receive())
+            item = await self._wire.received(await self._stream.receive())
             if item is not None:
                 return item
 
@@ -172,7 +207,7 @@ class _Reading:
     async def __anext__(self) -> Any:
         try:
             while True:
-                item = self._wire.received(await anext(self._stream))
+                item = await self._wire.received(await anext(self._stream))
                 if item is not None:
                     return item
         except StopAsyncIteration:
