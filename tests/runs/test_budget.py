@@ -8,7 +8,7 @@ import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import MODEL, Call, Say, Spend
 from support.requirements import requirement
-from support.stage.make import NOON
+from support.stage.make import NOON, USER
 from support.stage.stage import Stage
 
 from backburner.actions import conversations
@@ -21,7 +21,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.transitions import RAISE_ALLOWANCE, STOP, WAIT_UNTIL_TOMORROW
+from backburner.core.transitions import RAISE_ALLOWANCE, STOP, TRY_AGAIN, WAIT_UNTIL_TOMORROW
 from backburner.store import tables
 
 SetUp = Callable[..., Stage]
@@ -97,6 +97,49 @@ async def test_one_question_parks_all_that_share_an_allowance_and_one_answer_fre
     assert [stage.load(task).status for task in (first, second)] == [Status.BACKGROUND] * 2
     assert [run.status for run in stage.history(second)] == [RunStatus.SUCCESS]
     assert [run.status for run in stage.history(first)] == [RunStatus.SUCCESS]
+
+
+async def test_a_raise_that_is_answered_late_does_not_undo_what_was_set_meanwhile(
+    set_up: SetUp,
+) -> None:
+    stage = limited(set_up, AllowanceScope.DAY, 100)
+    stage.engine.then(Spend(120))
+    task = await stage.task(HOURLY)
+    await stage.work()
+    day = Allowance(AllowanceScope.DAY, tokens=1000)
+    stage.database.run(lambda tx: tx.spending.set_allowance(USER, day, ConversationId("")))
+
+    await stage.answer(task, RAISE_ALLOWANCE)
+    await stage.work()
+
+    found = stage.database.run(lambda tx: tx.spending.state(USER, ConversationId(""), []))
+    assert list(found.allowances) == [day]
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
+async def test_what_only_an_operator_can_raise_is_not_offered_to_be_raised(
+    set_up: SetUp,
+) -> None:
+    stage = limited(set_up, AllowanceScope.DAY, 1000)
+    ceiling = Allowance(AllowanceScope.DAY, tokens=100)
+    stage.user(USER)
+    stage.database.run(lambda tx: tx.spending.set_ceiling(USER, ceiling))
+    stage.engine.then(Spend(120))
+    task = await stage.task(HOURLY)
+
+    await stage.work()
+
+    question = stage.question(task)
+    assert question.options == (TRY_AGAIN, WAIT_UNTIL_TOMORROW, STOP)
+    assert "100 tokens. Only an operator can raise it." in question.prompt
+    await stage.answer(task, TRY_AGAIN)
+    await stage.work()
+    assert stage.question(task).options == question.options
+
+    stage.database.run(lambda tx: tx.spending.reset_ceiling(USER, AllowanceScope.DAY))
+    await stage.answer(task, TRY_AGAIN)
+    await stage.work()
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
 
 
 async def test_what_is_to_wait_until_tomorrow_does(set_up: SetUp, clock: SetClock) -> None:

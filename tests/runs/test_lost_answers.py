@@ -19,6 +19,7 @@ from backburner.core.errors import EngineFailed
 from backburner.core.question import YES
 from backburner.core.run import RunStatus
 from backburner.core.tool_policy import ALWAYS_HERE
+from backburner.ports import ChannelMessage
 from backburner.store.db import Database
 from backburner.worker.notice_deliverer import Deliverer
 
@@ -102,9 +103,9 @@ async def test_what_was_sent_is_written_down_once_the_database_is_back(
     stage: Stage, flaky: FlakyDatabase, breaks: str
 ) -> None:
     class Breaking(RecordingChannel):
-        async def send(self, target: str, text: str, *, key: str) -> str | None:
+        async def send(self, message: ChannelMessage) -> str | None:
             flaky.breaks = (breaks,)
-            return await super().send(target, text, key=key)
+            return await super().send(message)
 
     channel = Breaking()
     deliverer = Deliverer(replace(stage.deps, channels={PLACE: channel}), concurrency=1)

@@ -205,7 +205,9 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
     timed = TaskChanges(timing=Timing("every tuesday at 3:33"))
     await control.update(stage.deps, Origin.by_user(chat.user_id), task.id, timed)
     assert "at 03:33 on Tuesday (UTC)" in stage.question(task).prompt
-    await conversations.update(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
+    await conversations.update(
+        stage.deps, chat.user_id, task.id, conversations.Changes(title="ci", notify=Notify.ALWAYS)
+    )
     last = stage.question(task)
     assert last.prompt.startswith("Proposed task: ci\n")
     await questions.answer(stage.deps, chat.user_id, last.id, "yes")

@@ -205,7 +205,9 @@ async def test_a_run_makes_room_by_the_model_that_it_uses(either: Database) -> N
     stage = make_stage(either, {"local": 1, "remote": 1})
     moved = await stage.task(Immediate())
     await stage.take_up()
-    await conversations.update(stage.deps, USER, moved.id, model=ModelChoice("remote"))
+    await conversations.update(
+        stage.deps, USER, moved.id, conversations.Changes(model=ModelChoice("remote"))
+    )
     talk = await chat.start(stage.deps, stage.user(MATE), NewChat(profile="local"))
     await ask(stage, talk)
     await stage.take_up()

@@ -16,6 +16,7 @@ from support.stage.whole_worker import working
 from backburner.core.conversation import Destination, Notify
 from backburner.core.errors import ChannelFailed
 from backburner.core.run import RunStatus
+from backburner.ports import ChannelMessage
 from backburner.worker.notice_deliverer import Deliverer
 
 __all__ = ["clock", "database", "set_up", "stage"]
@@ -81,9 +82,9 @@ async def test_a_question_is_sent_with_its_work_message_options_and_address(stag
 async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
     stage: Stage, clock: SetClock
 ) -> None:
-    class Hangs:
-        async def send(self, target: str, text: str, *, key: str) -> str | None:
-            del target, text, key
+    class Hangs(RecordingChannel):
+        async def send(self, message: ChannelMessage) -> str | None:
+            del message
             await asyncio.Event().wait()
             return None
 
@@ -132,10 +133,10 @@ async def test_a_worker_that_stops_records_what_it_is_just_sending(stage: Stage)
     is_sending, goes_on = asyncio.Event(), asyncio.Event()
 
     class Slow(RecordingChannel):
-        async def send(self, target: str, text: str, *, key: str) -> str | None:
+        async def send(self, message: ChannelMessage) -> str | None:
             is_sending.set()
             await goes_on.wait()
-            return await super().send(target, text, key=key)
+            return await super().send(message)
 
     stage.deps.channels["slow"] = slow = Slow()  # type: ignore[index]
     stage.engine.then(TOLD)

@@ -59,6 +59,29 @@ async def test_it_begins_at_the_time_that_was_set(database: Database) -> None:
     assert timedelta() <= late < timedelta(seconds=10)
 
 
+async def test_it_reports_that_it_runs_and_its_seats_and_takes_its_row_back(
+    database: Database,
+) -> None:
+    stage = make_stage(database)
+
+    def rows() -> Any:
+        return database.run(lambda tx: tx.operations.workers(limit=9))
+
+    stage.engine.then(Call("slow"))
+    async with working(stage) as worker:
+        await until(lambda: len(rows()) == 1)
+        (row,) = rows()
+        assert (row.report.name, row.report.seats) == (worker.name, SEATS.total)
+        await stage.task()
+        await until(lambda: stage.tools.count("slow") == 1)
+        worker._kept["presence"].wake.set()
+        await until(lambda: rows()[0].report.seats_used == 1)
+        assert not rows()[0].report.is_draining
+        stage.tools.let_go.set()
+
+    assert rows() == []
+
+
 class DeafBus(LocalBus):
     """Loses every hint."""
 

@@ -61,7 +61,7 @@ class Budget:
     def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
         cost = allowance.call_cost(usage, self.deps.price_of(model))
         keys = _keys(self.turn, self.root, tx.now, zone)
-        tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
+        tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values(), usage=usage)
 
     def _states(
         self, account: SpendingState, keys: Mapping[AllowanceScope, str]
@@ -72,7 +72,7 @@ class Budget:
                 account.spent.get(keys[limit.scope], Amount()),
                 self._reserved(account.running, limit),
             )
-            for limit in effective_allowances(self.deps, account.allowances)
+            for limit in effective_allowances(self.deps, account)
         ]
 
     def _reserved(

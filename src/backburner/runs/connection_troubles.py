@@ -40,7 +40,9 @@ class ConnectionTroubles:
         failed = self.failed.get(tool.server)
         return None if failed is None else _refusal(describe_failure(tool.server, failed))
 
-    def note(self, tool: Tool, error: ConnectionFailed) -> tuple[ToolResult, StopReason | None]:
+    def note(
+        self, tool: Tool, error: ConnectionFailed, *, may_repeat: bool
+    ) -> tuple[ToolResult, StopReason | None]:
         """Record what went wrong; return what the agent is told, and why the run has to stop."""
         if isinstance(error, SignedOut) and tool.connection is not None:
             self.signed_out[tool.server] = tool.connection
@@ -49,7 +51,7 @@ class ConnectionTroubles:
                 " asked, and this work continues afterwards. End here."
             )
             return ToolResult(text, failed=True, stop=True), StopReason.SIGNED_OUT
-        if isinstance(error, CallInDoubt) and not tool.repeatable:
+        if isinstance(error, CallInDoubt) and not may_repeat:
             text = (
                 f"{error.message} Nobody knows whether this call was made: the owner is asked."
                 " End here, and do not make it again."
@@ -106,19 +108,21 @@ def find_receipts(
     return [entry for entry in past_calls if entry.run_id != turn.run_id or entry.id in settled]
 
 
-def check_offered(tx: Tx, conversation: Conversation, tool: Tool) -> Tool | ToolResult:
-    """Return a tool of a connection as its owner has ticked it by now.
+def check_offered(
+    tx: Tx, conversation: Conversation, tool: Tool
+) -> tuple[Tool, str | None] | ToolResult:
+    """Return a tool of a connection as its owner has ticked it by now, and the version of that.
 
     Refuse it if they have taken it away since the run began.
     """
     if tool.connection is None:
-        return tool
+        return tool, ""
     found = tx.connections.find_offered(
         conversation.user_id, tool.connection, tool.name, tool.definition
     )
-    if found is None or not access.may_use(conversation, found[0]):
+    if found is None or not access.may_use(conversation, found.connection):
         return _refusal(f"The owner has taken {tool.server}/{tool.name} away from this work.")
-    return make_tool(*found)
+    return make_tool(found.connection, found.tool), found.version
 
 
 def _refusal(text: str) -> ToolResult:

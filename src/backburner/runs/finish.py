@@ -12,6 +12,7 @@ from backburner.core import notice, retry, tool_journal, tool_policy, transition
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.connections.inputs.input_question import input_question
 from backburner.core.connections.sign_in import server_of
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.errors import VaultLocked
 from backburner.core.ids import ConversationId, GrantId, ItemId
@@ -38,6 +39,7 @@ from backburner.core.work import jobs
 from backburner.core.work.proposal import show_proposals
 from backburner.ports import Claim, Tx
 from backburner.runs.model_trouble import ModelTrouble
+from backburner.runs.prepare import SESSION_LOST
 from backburner.runs.run_result import RunResult
 from backburner.runs.stopping import StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
@@ -64,6 +66,8 @@ class _Ending:
     result: RunResult
     #: A run status, or "handed back".
     outcome: str = ""
+    #: Calls that were made and that the agent's session does not have: it was cut off before.
+    _untold: Sequence[JournalEntry] = ()
 
     @property
     def trouble(self) -> ModelTrouble:
@@ -76,7 +80,8 @@ class _Ending:
         Other ways to end a run lock more than its conversation, and in another order.
         """
         is_work = self.claim.turn.kind is RunKind.BACKGROUND
-        return is_work and self.result.is_done and self.reason is None
+        has_files = bool(self.gate.handed_over or self.result.hand_overs_before)
+        return is_work and self.result.is_done and self.reason is None and not has_files
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
@@ -85,7 +90,8 @@ class _Ending:
             # Lock order: the user before the conversation.
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
-        conversation = self._renewed(before)
+        self._untold = self._find_untold(tx)
+        conversation = self._forget_turn(tx, before) if self._untold else self._renewed(before)
         if before.session is not None and before.session != conversation.session:
             self._forget(tx, before.session, conversation.session)
         if result.session is not None and result.session == conversation.session and result.entries:
@@ -111,9 +117,9 @@ class _Ending:
         self.trouble.note_outage(tx)
 
     def _forget_removed(self, tx: Tx) -> None:
-        if any(call.tool.connection is not None for call in self.gate.unapproved):
+        if any(call.tool.connection is not None for call in self.gate.unapproved.calls):
             user = self.claim.turn.user_id
-            self.gate.forget_removed({one.id for one in tx.connections.list(user)})
+            self.gate.unapproved.forget_removed({one.id for one in tx.connections.list(user)})
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
         """Lock the jobs that the run waits for; return which of them have settled.
@@ -165,6 +171,27 @@ class _Ending:
             return conversation
         return replace(conversation, session=result.session)
 
+    def _find_untold(self, tx: Tx) -> Sequence[JournalEntry]:
+        untold, result = self.gate.ends.untold, self.result
+        is_left = self.reason is StopReason.APPROVAL or result.is_done or result.is_for_one_run
+        if not untold or is_left:
+            return ()
+        calls = tx.tool_calls.of_run(self.claim.turn.user_id, self.claim.turn.run_id)
+        return tool_journal.find_untold(calls, untold)
+
+    def _forget_turn(self, tx: Tx, before: Conversation) -> Conversation:
+        """Keep nothing of this turn in the session: its agent would make its calls again.
+
+        The next turn is told of them, as after a crash, and the journal answers them; after a run
+        that was stopped, they stand in a message.
+        """
+        self.result.entries.clear()
+        is_cancelled = self.reason is StopReason.CANCELLED or tx.turns.is_cancelled(self.claim.turn)
+        if not (is_cancelled or tx.sessions.has_entries(self.claim.turn)):
+            return before
+        self.result.session_note = SESSION_LOST
+        return replace(before, session=None)
+
     def _interrupted(self, tx: Tx, conversation: Conversation) -> None:
         match self.reason:
             case StopReason.APPROVAL:
@@ -172,7 +199,8 @@ class _Ending:
             case StopReason.IN_DOUBT:
                 # The same run goes on with the answer, so that its journal stays.
                 step = Step(conversation=conversation, messages=self._partial_reply())
-                self._hand_back(tx, step, until=None)
+                # Nobody is asked about a call that may be repeated.
+                self._hand_back(tx, step, until=None if self._take_in_doubt(tx) else tx.now)
             case StopReason.INPUT_NEEDED:
                 self._ask_for_input(tx, conversation)
             case StopReason.SIGNED_OUT:
@@ -221,7 +249,7 @@ class _Ending:
     def _show_proposals(self, tx: Tx, step: Step) -> Step:
         """End a reply that has made proposals with our own words, which show them."""
         turn = self.claim.turn
-        if not self.gate.has_changes and not self.claim.resumed:
+        if not self.gate.admission.has_changes and not self.claim.resumed:
             return step
         around = tx.questions.open_around(turn.user_id, turn.conversation_id)
         opened = [question for _, question in around]
@@ -256,7 +284,7 @@ class _Ending:
             step = Step(conversation=conversation, messages=self._partial_reply())
             self._hand_back(tx, step, until=tx.now)
             return
-        step = transitions.ask_owner(conversation, self.gate.question(now=tx.now))
+        step = transitions.ask_owner(conversation, self.gate.unapproved.question(now=tx.now))
         self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
 
     def _ask_for_input(self, tx: Tx, conversation: Conversation) -> None:
@@ -295,6 +323,12 @@ class _Ending:
                 wait = ModelWait(failure=failure, connection=connection_id)
                 self._hand_back(tx, step.then(waiting), until=None, wait=wait)
                 return
+        if self._is_paused(conversation):
+            # Its owner has removed the connection, for example: nothing goes on without their word.
+            names = ", ".join(self.gate.troubles.signed_out)
+            failure = Failure(FailureKind.TOOL, f"It was paused while {names} was signed out.")
+            self._failed(tx, conversation, failure)
+            return
         self._hand_back(tx, step, until=tx.now)
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
@@ -359,15 +393,18 @@ class _Ending:
                 messages.append(
                     NewMessage(role=MessageRole.ASSISTANT, content=text, source=Source.CHAT)
                 )
-            messages.append(system_message("Stopped."))
+            messages.append(system_message("Stopped.", own=True))
         step = Step(conversation=conversation, messages=tuple(messages))
-        step = tool_journal.tell_about(step, self._take_in_doubt(tx))
+        step = tool_journal.tell_about(step, self._take_in_doubt(tx), made=self._untold)
         ending = RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens)
         self._commit(tx, step, ending, asks=False)
 
     def _spent(self, tx: Tx, conversation: Conversation, over: Allowance) -> None:
         turn, result = self.claim.turn, self.result
-        question = spending.question(over, turn, result.root, now=tx.now, zone=result.zone)
+        may_raise = spending.may_raise(tx, conversation.user_id, over)
+        question = spending.question(
+            over, turn, result.root, now=tx.now, zone=result.zone, may_raise=may_raise
+        )
         step = Step(conversation=conversation)
         if turn.kind is RunKind.REPLY:
             text = f"I cannot continue now. {question.prompt}"
@@ -406,8 +443,11 @@ class _Ending:
             escalated_from=result.escalated_from,
             outside=outside,
         )
-        step = _mark_messages(step)
-        tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
+        step = _mark_messages(self._with_files(tx, step))
+        prompt = result.prompt or None
+        tx.turns.commit(
+            self.claim.turn, self._with_note(tx, step), ending, served=served, prompt=prompt
+        )
         self.outcome = ending.status.value
         if self._may_have_inputs():
             inputs.forget_unused(tx, step.conversation.user_id, step.conversation.id)
@@ -428,14 +468,57 @@ class _Ending:
         wait: ModelWait = NO_WAIT,
     ) -> None:
         step = self._ask_for_list(tx, self._ask_in_doubt(tx, step))
-        step = self._with_note(tx, _mark_messages(step))
+        step = self._with_note(tx, _mark_messages(self._with_files(tx, step)))
         if step.asked and wait.connection is None:
             # It waits for its user then.
             wait = NO_WAIT
         served = self._served() if serves else []
-        tx.turns.hand_back(self.claim.turn, step, until=until, served=served, wait=wait)
+        # In an outage a run is handed back many times, and is told the same each time.
+        is_told = wait.failure is None or self.gate.tokens > 0
+        tx.turns.hand_back(
+            self.claim.turn,
+            step,
+            until=until,
+            served=served,
+            wait=wait,
+            prompt=(self.result.prompt or None) if is_told else None,
+        )
         self.outcome = "handed back"
         steps.propagate(tx, step)
+
+    def _with_files(self, tx: Tx, step: Step) -> Step:
+        """Attach what the agent handed over to the last message of the run, or to one of ours."""
+        files = self._find_handed_over(tx)
+        if not files:
+            return step
+        messages, count = step.messages, len(step.messages)
+        for number in reversed(range(count)):
+            if messages[number].role is MessageRole.ASSISTANT:
+                said = replace(messages[number], files=files)
+                messages = (*messages[:number], said, *messages[number + 1 :])
+                return replace(step, messages=messages)
+        is_reply = self.claim.turn.kind is RunKind.REPLY
+        source = Source.CHAT if is_reply and not self.result.is_unattended else Source.WORKER
+        names = ", ".join(file.name for file in files)
+        said = NewMessage(
+            role=MessageRole.ASSISTANT,
+            content=f"{_HERE_ARE_FILES if len(files) > 1 else _HERE_IS_A_FILE}: {names}",
+            source=source,
+            files=files,
+        )
+        return replace(step, messages=(said, *messages))
+
+    def _find_handed_over(self, tx: Tx) -> tuple[FileReference, ...]:
+        """Find what was handed over and no message has yet."""
+        before, turn = self.result.hand_overs_before, self.claim.turn
+        files = [file for entry in before for file in entry.files]
+        if files:
+            runs = list({entry.run_id for entry in before})
+            given = tx.messages.files_of(
+                turn.user_id, turn.conversation_id, limit=_MESSAGES_SEARCHED, runs=runs
+            )
+            files = [file for file in files if file not in given]
+        return tuple(dict.fromkeys([*files, *self.gate.handed_over]))
 
     def _with_note(self, tx: Tx, step: Step) -> Step:
         """Say that the agent's session was begun anew, unless that was the last thing said."""
@@ -456,12 +539,12 @@ class _Ending:
         task_id = step.conversation.parent_id
         if not self.gate.lists_calls or not self.gate.unapproved or task_id is None:
             return step
-        question = self.gate.list_question(task_id, now=tx.now)
+        question = self.gate.unapproved.list_question(task_id, now=tx.now)
         return step.then(transitions.ask_owner(step.conversation, question))
 
     def _take_in_doubt(self, tx: Tx) -> Sequence[JournalEntry]:
         # The gate knows only the calls since this claim; a run that resumed may have earlier ones.
-        if not self.gate.unfinished and not self.claim.resumed:
+        if not self.gate.ends.unfinished and not self.claim.resumed:
             return ()
         return tx.tool_calls.take_in_doubt(self.claim.turn)
 
@@ -500,6 +583,9 @@ class _Ending:
 
 
 _HOW_TO_ANSWER = "Answer here with yes or no."
+_HERE_IS_A_FILE, _HERE_ARE_FILES = "Here is a file", "Here are files"
+#: With files, for those that an earlier attempt handed over.
+_MESSAGES_SEARCHED = 100
 _SPENT = Failure(FailureKind.MODEL, "The allowance is used up.")
 
 

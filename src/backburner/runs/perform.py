@@ -27,6 +27,7 @@ from backburner.core.errors import (
     BadOutcome,
     EngineFailed,
     Fenced,
+    ImagesRefused,
     ModelAccessDenied,
     ModelUnavailable,
     SessionGone,
@@ -34,7 +35,7 @@ from backburner.core.errors import (
 )
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
-from backburner.core.run import Failure, FailureKind, Item, RunKind
+from backburner.core.run import Failure, FailureKind, Item, RunKind, shorten_prompt
 from backburner.core.validation import MAX_MESSAGE_CHARS, replace_invalid_characters
 from backburner.core.work import discovery as discoveries
 from backburner.core.work import summary
@@ -43,6 +44,7 @@ from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
 from backburner.ports import (
     NO_CONNECTIONS,
+    Blob,
     Claim,
     Connected,
     Offer,
@@ -53,6 +55,7 @@ from backburner.ports import (
     TurnRequest,
 )
 from backburner.runs import finish
+from backburner.runs.attached import AttachedFiles, load_attached
 from backburner.runs.budget import Budget
 from backburner.runs.connection_troubles import (
     ConnectionTroubles,
@@ -142,7 +145,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         else:
             async with _connect(attempt) as attempt.connected:
                 await _supervise(attempt, prepared)
-        await gate.settle()
+        await gate.ends.settle()
         ending = await finish.commit(deps, claim, stop, gate, result)
     except Fenced:
         log.warning("run.fenced")
@@ -158,6 +161,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         )
         return ending
     finally:
+        await deps.toolbox.end_run(turn)
         await drafts.close()
 
 
@@ -173,6 +177,7 @@ def _begin_result(prepared: PreparedRun) -> RunResult:
     return RunResult(
         items=prepared.items,
         served_before=prepared.served,
+        hand_overs_before=tool_journal.find_hand_overs(prepared.past_calls),
         zone=prepared.zone,
         root=prepared.root,
         claimed_at=prepared.now,
@@ -273,7 +278,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
             await _summarize(attempt)
     except EngineFailed as error:
         result.failure = _explain_failure(attempt, error)
-    await attempt.gate.settle()
+    await attempt.gate.ends.settle()
     if result.failure is None or attempt.stop.reason is not None:
         return
     if _is_in_outage(result) or result.profile in result.own_keys:
@@ -343,7 +348,7 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
     attempt.session_entries = list(prepared.session_entries)
     is_fresh = prepared.session is None or not prepared.session_entries
     try:
-        return await _turn(attempt, _prompt(attempt, prepared, fresh=is_fresh))
+        return await _begin(attempt, prepared, fresh=is_fresh)
     except SessionGone:
         if prepared.session is None:
             raise
@@ -354,7 +359,23 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
     attempt.result.session, attempt.result.session_note = None, SESSION_LOST
     attempt.session_id, attempt.session_entries = None, []
     await _mark_new_session(attempt, prepared)
-    return await _turn(attempt, _prompt(attempt, prepared, fresh=True))
+    return await _begin(attempt, prepared, fresh=True)
+
+
+async def _begin(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> TurnEnded | None:
+    """Do the first turn, with the files of its messages; if images are refused, without them."""
+    is_continued = prepared.resumed and not fresh
+    items = prepared.items if is_continued else [*prepared.repeated, *prepared.items]
+    user = attempt.claim.turn.user_id
+    files = await load_attached(attempt.deps.store, user, items, attempt.tools)
+    try:
+        text = _prompt(attempt, prepared, files, fresh=fresh)
+        attempt.result.prompt = shorten_prompt(replace_invalid_characters(text))
+        return await _turn(attempt, text, files.images)
+    except ImagesRefused:
+        _log.warning("run.images_refused", run=attempt.claim.run.id, images=len(files.images))
+    files = files.without_images()
+    return await _turn(attempt, _prompt(attempt, prepared, files, fresh=fresh))
 
 
 async def _has_connections(attempt: RunAttempt) -> bool:
@@ -463,13 +484,14 @@ class _Mute:
         return await self.gate.pay(model, usage)
 
 
-async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
+async def _turn(attempt: RunAttempt, text: str, images: Sequence[Blob] = ()) -> TurnEnded | None:
     """Drive the engine through one turn; None: it was asked to stop."""
     result = attempt.result
     engine = attempt.deps.engines.get(result.profile)
     if engine is None:
         raise EngineFailed("No model is set up for this.", hint=NO_MODEL_HINT, permanent=True)
-    request = await _with_own_key(attempt, _request(attempt, text))
+    request = replace(_request(attempt, text), images=images)
+    request = await _with_own_key(attempt, request)
     async with aclosing(engine.run(request, attempt.gate)) as events:
         async for event in events:
             match event:
@@ -486,6 +508,7 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                     # Another profile has a session of its own, for this run only.
                     if result.escalated_from is None and not result.is_for_one_run:
                         result.remember(session_id, entries, tokens)
+                        attempt.gate.note_session()
                 case TurnEnded():
                     return event if attempt.stop.reason is None else None
     return None
@@ -525,7 +548,9 @@ def _request(attempt: RunAttempt, text: str) -> TurnRequest:
     )
 
 
-def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
+def _prompt(
+    attempt: RunAttempt, prepared: PreparedRun, files: AttachedFiles, *, fresh: bool
+) -> str:
     conversation, kind = prepared.conversation, attempt.claim.turn.kind
     attempt.shown = prepared.items
     if prepared.resumed and not fresh:
@@ -538,9 +563,10 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             now=prepared.now,
             zone=prepared.zone,
         )
+        text = prompt.prepend_attachments(files.text, text)
         return _prepend(attempt, prepared, prompt.prepend_sign_in(prepared.sign_in, text))
     # The agent starts over, and does not remember what it did in this run itself.
-    attempt.gate.past_calls = prepared.past_calls
+    attempt.gate.admission.past_calls = prepared.past_calls
     attempt.shown = items = [*prepared.repeated, *prepared.items]
     done_before = tool_journal.describe_done_calls(prepared.past_calls)
     if kind is RunKind.BACKGROUND:
@@ -562,6 +588,7 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             zone=prepared.zone,
             fresh=fresh,
         )
+    text = prompt.prepend_attachments(files.text, text)
     if fresh and prepared.summary is not None:
         text = f"{summary.format_summary(prepared.summary)}\n\n{text}"
     text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)

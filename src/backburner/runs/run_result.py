@@ -8,6 +8,7 @@ from backburner.core.conversation import Session
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import Outcome
 from backburner.core.run import Failure, Item, ItemKind
+from backburner.core.tool_journal import JournalEntry
 from backburner.core.work.summary import NewSummary
 
 
@@ -18,10 +19,14 @@ class RunResult:
     items: Sequence[Item]
     #: Items it served before it was handed back.
     served_before: Sequence[Item] = ()
+    #: Calls of earlier attempts that handed files over: their message may not have been written.
+    hand_overs_before: Sequence[JournalEntry] = ()
     zone: str
     root: ConversationId
     #: None: it could not be prepared.
     claimed_at: datetime | None = None
+    #: What the agent was told at first.
+    prompt: str = ""
     text: str = ""
     outcome: Outcome | None = None
     failure: Failure | None = None

@@ -11,7 +11,6 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import astuple
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -106,7 +105,7 @@ def record_command(
         if stat_entry(records, name) is None:
             _remove_unused(kept)
             replace_file(records, name, before.to_json().encode(), 0o600)
-        content = {"turn": astuple(turn), "line": line, "before": name, "network": network}
+        content = {"turn": _to_list(turn), "line": line, "before": name, "network": network}
         content |= {"folder": folder} if folder else {}
         content |= {"signed_in": True} if signed_in else {}
         file = kept / f"command-{secrets.token_hex(8)}.json"
@@ -217,3 +216,7 @@ def _remove_unused(kept: Path) -> None:
     for file in (*_list(kept, _SNAPSHOTS), *_list(kept, _UNFINISHED)):
         if file.name not in records:
             file.unlink(missing_ok=True)
+
+
+def _to_list(turn: Turn) -> list[str | int]:
+    return [turn.user_id, turn.conversation_id, turn.run_id, turn.epoch, turn.kind.value]

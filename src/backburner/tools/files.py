@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from backburner.core.content import image
+from backburner.core.content.file import format_size
 from backburner.core.errors import BadRequest, NotAllowed, NotFound, TooLarge
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.validation import check_text
-from backburner.ports import MAX_SHOWN_CHARS
+from backburner.ports import MAX_SHOWN_CHARS, Blob
 from backburner.tools.workspace_paths import (
     PASS_FOLDER,
     open_parent,
@@ -36,6 +38,31 @@ def read_lines(folder: Path, path: str, *, offset: int, limit: int) -> str:
             raise BadRequest(f"{path} is not text.", hint="Inspect it with run_command.")
         file.seek(0)
         return _excerpt(file, offset, limit)
+
+
+def read_image(folder: Path, path: str) -> Blob | None:
+    """Read a file that is an image a model may be shown; None: it is another file."""
+    with _open(folder, path) as file:
+        data = file.read(image.MAX_SHOWN_BYTES + 1)
+    kind = image.sniff(data)
+    if kind is None:
+        return None
+    if not image.may_be_shown(data):
+        raise BadRequest(
+            f"{path} is too large to be shown, or damaged.", hint="Make it smaller with a command."
+        )
+    return Blob(data, kind, path)
+
+
+def read_bytes(folder: Path, path: str, *, limit: int) -> bytes:
+    with _open(folder, path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise BadRequest(
+            f"{path} is too large: the limit is {format_size(limit)}.",
+            hint="Pack it, or hand over a part of it.",
+        )
+    return data
 
 
 def read_start(folder: Path, path: str, *, limit: int) -> str:

@@ -35,6 +35,7 @@ _PAUSES = {
     PauseReason.FAILURES: "paused after repeated failures",
     PauseReason.CRASHES: "paused after repeated crashes",
     PauseReason.ALLOWANCE: "paused because an allowance is used up",
+    PauseReason.CONNECTION_REMOVED: "paused because a connection that it uses was removed",
     PauseReason.SIGNED_OUT: "paused until a connection is signed in again",
 }
 _ASKED_TO_APPROVE = "Nothing runs before the owner approves it; they have been asked."

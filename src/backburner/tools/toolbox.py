@@ -1,31 +1,39 @@
 """Collects the tools of a run, restricted to those its work may use."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from backburner.actions.connections import definitions, sessions
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.actions.work import folders
+from backburner.actions.work import files, folders
 from backburner.core import tool_policy
 from backburner.core.connections.connection import Connection, ConnectionTool, ToolDefinition
+from backburner.core.content.file import (
+    FileOrigin,
+    FileReference,
+    choose_media_type,
+    clean_name,
+)
 from backburner.core.conversation import Conversation, Kind, Use
 from backburner.core.errors import ConnectionFailed, SignedOut
-from backburner.core.ids import UserId
+from backburner.core.ids import RunId, UserId
 from backburner.core.run import Item, Turn
 from backburner.core.signed_in import SIGNED_IN_TOOL, granted_programs
 from backburner.ports import Connected, Offer, ToolSession
 from backburner.runs.retrying_store import with_retries
 from backburner.tools.connections.run_connections import RunConnections, find_answered
 from backburner.tools.connections.sessions import RunSessions
+from backburner.tools.content.attachments import AttachmentFolder
+from backburner.tools.content.results import result_offers
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
 from backburner.tools.progress import progress_offers
-from backburner.tools.results import result_offers
 from backburner.tools.tasks import task_offers
 from backburner.tools.workspace import CommandTerms, check_folder
 
@@ -51,6 +59,10 @@ class Toolbox:
     has_sign_ins: bool = False
     #: Opens a session with the server of a connection.
     open_session: Callable[[Connection], ToolSession] = no_session
+    #: Makes a private folder for the attached files of a run; None: there is no place for them.
+    make_folder: Callable[[], Path] | None = None
+    #: Of the runs in progress.
+    _attachments: dict[RunId, AttachmentFolder] = field(default_factory=dict)
     #: Whether one user has the only account, and until when that need not be looked up again.
     _is_alone: bool = False
     _known_until: float = 0.0
@@ -103,6 +115,9 @@ class Toolbox:
             may_sign_in=await self._may_sign_in(conversation),
             signed_in=signed_in,
             folders=list_folders,
+            attachments=self._find_attachments(turn, conversation),
+            keep=partial(self._keep_file, turn),
+            max_file_bytes=deps.limits.files.file,
         )
         # Nobody looks at discovery while it runs.
         is_watched = conversation.kind is not Kind.DISCOVERY
@@ -117,6 +132,41 @@ class Toolbox:
         )
         allowed = tool_policy.allowed_tools(conversation)
         return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]
+
+    async def end_run(self, turn: Turn) -> None:
+        folder = self._attachments.pop(turn.run_id, None)
+        if folder is not None:
+            await folder.close()
+
+    def _find_attachments(self, turn: Turn, conversation: Conversation) -> AttachmentFolder | None:
+        if self.make_folder is None:
+            return None
+        known = self._attachments.get(turn.run_id)
+        if known is not None:
+            return known
+        deps, user = with_retries(self.deps), turn.user_id
+
+        async def find() -> Sequence[FileReference]:
+            return await files.list_attached(deps, conversation)
+
+        def read(file: FileReference) -> AsyncIterator[bytes]:
+            return files.stream(deps, user, file)
+
+        made = AttachmentFolder(find, read, self.make_folder)
+        self._attachments[turn.run_id] = made
+        return made
+
+    async def _keep_file(self, turn: Turn, data: bytes, name: str) -> FileReference:
+        deps = with_retries(self.deps)
+        return await files.store_file(
+            deps.store,
+            turn.user_id,
+            data,
+            media_type=choose_media_type(data, ""),
+            name=clean_name(name) or "file",
+            origin=FileOrigin(turn.conversation_id, turn.run_id),
+            limits=deps.limits.files,
+        )
 
     async def _may_sign_in(self, conversation: Conversation) -> bool:
         """Whether programs with sign-ins are offered; each call checks again who has accounts."""

@@ -16,11 +16,18 @@ import structlog
 from pydantic import Field
 
 from backburner.core.commands import Cage
+from backburner.core.content.file import DEFAULT_LIMITS, FileReference, format_size
 from backburner.core.conversation import WorkFolder
-from backburner.core.errors import BackburnerError, NotAllowed
+from backburner.core.errors import BackburnerError, LimitReached, NotAllowed
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
-from backburner.core.tool_policy import COMMAND_TOOL, WRITING_TOOL, GrantMatch, ToolCall
+from backburner.core.tool_policy import (
+    COMMAND_TOOL,
+    HAND_OVER_TOOL,
+    WRITING_TOOL,
+    GrantMatch,
+    ToolCall,
+)
 from backburner.ports import (
     CommandBounds,
     CommandResult,
@@ -37,8 +44,16 @@ from backburner.tools.command_records import (
     lock_records,
     record_command,
 )
+from backburner.tools.content.attachments import AttachmentFolder, split_path
 from backburner.tools.define import Arguments, define_tool
-from backburner.tools.files import MAX_LINES, read_lines, regain_rights, write_text
+from backburner.tools.files import (
+    MAX_LINES,
+    read_bytes,
+    read_image,
+    read_lines,
+    regain_rights,
+    write_text,
+)
 from backburner.tools.interrupted_commands import undo_change_offer
 from backburner.tools.listing import list_files
 from backburner.tools.obeyed_files import (
@@ -51,8 +66,12 @@ from backburner.tools.signed_in import WatchedFolder, signed_in_offers
 from backburner.tools.workspace_paths import PASS_FOLDER, explain_errors, open_root
 
 T = TypeVar("T")
+#: Keeps bytes under a name, of at most so many megabytes as are allowed.
+KeepFile = Callable[[bytes, str], Awaitable[FileReference]]
 
 FETCH_TOOL = "fetch_url"
+#: Of one run.
+MAX_HANDED_OVER = 20
 #: Of files that were renamed.
 MAX_LISTED = 10
 DEFAULT_TIMEOUT_SECONDS = 120
@@ -130,6 +149,18 @@ class CommandTerms:
     signed_in: Callable[[], Awaitable[frozenset[str]]] = no_programs
     #: All folders of the user that agents work in.
     folders: Callable[[], Awaitable[Sequence[Path]]] = no_folders
+    #: The files of the messages; None: there is no place for them.
+    attachments: AttachmentFolder | None = None
+    #: Keeps a file for the user; None: agents cannot hand over any.
+    keep: KeepFile | None = None
+    max_file_bytes: int = DEFAULT_LIMITS.file
+
+
+class HandOver(Arguments):
+    path: str = Field(description="Path of the file, from the workspace.")
+    name: str = Field(
+        default="", max_length=200, description="Its name for the user; by default its own."
+    )
 
 
 class FetchUrl(Arguments):
@@ -236,6 +267,7 @@ def _folder_offers(
         ),
         tools.keep_change_offer,
         undo_change_offer(tools.obeyed),
+        *tools.hand_over_offers(),
         define_tool(
             FETCH_TOOL,
             FetchUrl,
@@ -265,14 +297,61 @@ class _Workspace:
         )
         self._shell = shell
         self._network = network
+        self._handed_over = 0
 
-    async def read_file(self, arguments: ReadFile) -> str:
+    def hand_over_offers(self) -> Sequence[Offer]:
+        if self._terms.keep is None:
+            return ()
+        return (
+            define_tool(
+                HAND_OVER_TOOL,
+                HandOver,
+                self.hand_over,
+                free=True,
+                # It keeps a copy: made again, it is the same file.
+                read_only=True,
+                belongs_to=WRITING_TOOL,
+            ),
+        )
+
+    async def _find(self, path: str) -> tuple[Path, str]:
+        """Return the folder that a path is in, and the path from there."""
+        attached = split_path(path)
+        if attached is None or self._terms.attachments is None:
+            return self._folder, path
+        return await self._terms.attachments.require(), attached
+
+    async def read_file(self, arguments: ReadFile) -> str | ToolResult:
         """Read a text file of the workspace, at most 2,000 lines and 50 kB at once.
 
-        If there is more, the result names the offset to continue with.
+        If there is more, the result names the offset to continue with. Attached images are shown.
         """
+        folder, path = await self._find(arguments.path)
+        if folder != self._folder:
+            image = await asyncio.to_thread(read_image, folder, path)
+            if image is not None:
+                return ToolResult("", blobs=(image,))
         return await asyncio.to_thread(
-            read_lines, self._folder, arguments.path, offset=arguments.offset, limit=arguments.limit
+            read_lines, folder, path, offset=arguments.offset, limit=arguments.limit
+        )
+
+    async def hand_over(self, arguments: HandOver) -> ToolResult:
+        """Give the user a file: it is attached to your message, and they can download it.
+
+        Use it for results that are files, such as reports, tables and images.
+        """
+        keep = self._terms.keep
+        if keep is None or self._handed_over >= MAX_HANDED_OVER:
+            raise LimitReached(
+                f"Limit reached: {MAX_HANDED_OVER} files of a run.", hint="Pack them into one."
+            )
+        folder, path = await self._find(arguments.path)
+        data = await asyncio.to_thread(read_bytes, folder, path, limit=self._terms.max_file_bytes)
+        file = await keep(data, arguments.name.strip() or path)
+        self._handed_over += 1
+        size = format_size(file.size)
+        return ToolResult(
+            f"Handed over: {file.name}, {file.media_type}, {size}.", handed_over=(file,)
         )
 
     async def write_file(self, arguments: WriteFile) -> str:
@@ -280,6 +359,8 @@ class _Workspace:
 
         Files that other programs obey, such as .envrc or git hooks, need approval.
         """
+        if split_path(arguments.path) is not None and self._terms.attachments is not None:
+            raise NotAllowed("Attached files can only be read.", hint="Write to the workspace.")
         return await _scan_in_thread(self._write, arguments.path, arguments.content)
 
     async def list_files(self, arguments: ListFiles) -> str:
@@ -287,7 +368,8 @@ class _Workspace:
 
         Without a glob, the contents of one folder.
         """
-        return await asyncio.to_thread(list_files, self._folder, arguments.path, arguments.glob)
+        folder, path = await self._find(arguments.path)
+        return await asyncio.to_thread(list_files, folder, path, arguments.glob)
 
     async def preview_write(self, arguments: Mapping[str, Any]) -> str:
         write = WriteFile.model_validate(dict(arguments))
@@ -308,6 +390,8 @@ class _Workspace:
         """
 
         within = timedelta(seconds=arguments.timeout)
+        given = self._terms.attachments
+        attachments = None if given is None else await given.open()
 
         async def run() -> CommandResult:
             return await self._shell.run(
@@ -318,6 +402,7 @@ class _Workspace:
                     cage=self._terms.cage,
                     network=arguments.network,
                     sees_processes=not await self._terms.has_others(),
+                    attachments=attachments,
                 ),
             )
 

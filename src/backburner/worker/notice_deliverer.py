@@ -8,11 +8,12 @@ from datetime import timedelta
 import structlog
 
 from backburner.actions.deps import Deps
+from backburner.core.channels.push import PUSH
 from backburner.core.errors import ChannelFailed, StoreFailed
 from backburner.core.notice import point_to
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
-from backburner.ports import RUN_DEADLINE, Delivery, Tx
+from backburner.ports import RUN_DEADLINE, ChannelMessage, Delivery, Tx
 
 #: A sender that does not report back loses its part after this time.
 DELIVERY_LEASE = timedelta(minutes=1)
@@ -69,12 +70,23 @@ class Deliverer:
             raise ChannelFailed(f"The channel {part.channel!r} is not set up.", permanent=True)
         try:
             async with asyncio.timeout(self.lease.total_seconds() / 2):
-                # Parts of an earlier version have no address.
-                where = point_to(part.address, self.deps.base_url) if part.address else ""
-                text = f"{part.text}\n\n{where}" if where else part.text
-                return await channel.send(part.target, text, key=part.key)
+                return await channel.send(self._compose(part))
         except TimeoutError:
             raise ChannelFailed(f"{part.channel} did not respond in time.") from None
+
+    def _compose(self, part: Delivery) -> ChannelMessage:
+        return ChannelMessage(
+            user_id=part.user_id,
+            target=part.target,
+            key=part.key,
+            title=part.title,
+            text=part.text,
+            kind=part.kind,
+            notice_id=part.notice_id,
+            address=part.address,
+            # Parts of an earlier version have no address.
+            where=point_to(part.address, self.deps.base_url) if part.address else "",
+        )
 
     async def _record_failure(self, part: Delivery, error: ChannelFailed) -> None:
         gives_up = error.permanent or part.attempts >= MAX_DELIVERY_ATTEMPTS
@@ -83,7 +95,8 @@ class Deliverer:
         def work(tx: Tx) -> bool:
             again_at = None if gives_up else tx.now + delay
             still_leased = tx.deliveries.mark_failed(part, str(error), again_at=again_at)
-            if gives_up and still_leased:
+            # Nobody has named a browser as the place to report to.
+            if gives_up and still_leased and part.channel != PUSH:
                 _report_failure(tx, part, error)
             return still_leased
 

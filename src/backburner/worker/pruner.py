@@ -13,6 +13,8 @@ from backburner.ports import Tx
 KEEP_EVENTS = timedelta(days=7)
 #: Files that were stored, and that nothing has used since.
 KEEP_UNUSED_FILES = timedelta(days=1)
+#: A worker that was not seen for so long is gone.
+KEEP_WORKERS = timedelta(hours=1)
 #: Rows per transaction.
 _RUN_BATCH = 200
 _EVENT_BATCH = 2000
@@ -38,6 +40,7 @@ class Pruner:
         return tx.files.sweep(before=tx.now - KEEP_UNUSED_FILES)
 
     def _prune(self, tx: Tx) -> bool:
+        tx.operations.prune(before=tx.now - KEEP_WORKERS)
         runs = tx.runs.prune(before=tx.now - self.keep, limit=_RUN_BATCH)
         events = tx.events.prune(before=tx.now - self.keep_events, limit=_EVENT_BATCH)
         return runs == _RUN_BATCH or events == _EVENT_BATCH

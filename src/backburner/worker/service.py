@@ -31,8 +31,10 @@ from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
 from backburner.worker.outage_attempts import OutageAttempts
 from backburner.worker.outage_reporter import OutageReporter
+from backburner.worker.presence import REPORT_EVERY, WorkerPresence
 from backburner.worker.pruner import Pruner
 from backburner.worker.question_reminder import Reminder
+from backburner.worker.remover import Remover
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.seats import Seats
 
@@ -41,6 +43,7 @@ CHORE_RETRY_SECONDS = 1.0
 #: The agenda is not read more often, however much happens.
 AGENDA_INTERVAL_SECONDS = 0.025
 PRUNE_EVERY = timedelta(hours=1)
+REMOVE_EVERY = timedelta(seconds=10)
 REPORT_OUTAGES_EVERY = timedelta(seconds=30)
 #: Grace period for runs that have not reached a safe point.
 HAND_BACK_GRACE = timedelta(seconds=4)
@@ -133,6 +136,7 @@ class Worker:
         self.rescuer = Rescuer(deps)
         self._clock = ClockWatch(deps, pace.lease, pace.delivery_lease)
         self._deliverer = Deliverer(deps, pace.delivery_lease)
+        self._presence = WorkerPresence(deps, self.name, self._count_seats)
         self._kept = {
             "work": _Kept(self._claiming),
             "lease": _Kept(self._leases),
@@ -142,9 +146,14 @@ class Worker:
             "outage": _Kept(OutageReporter(deps)),
             "attempts": _Kept(OutageAttempts(deps, self.underway)),
             "interruptions": _Kept(InterruptionReporter(deps)),
+            "presence": _Kept(self._presence),
             "pruning": _Kept(Pruner(deps, pace.keep_runs)),
+            "removal": _Kept(Remover(deps)),
             "clock": _Kept(self._clock),
         }
+
+    def _count_seats(self) -> tuple[int, int]:
+        return len(self.underway), self._claiming.seats.total
 
     def use_seats(self, seats: Seats, default_profile: str) -> None:
         """Use other seats from the next claim on: the profiles have changed."""
@@ -157,7 +166,9 @@ class Worker:
             "interruptions": self._pace.poll,
             "outage": REPORT_OUTAGES_EVERY,
             "attempts": self._pace.heartbeat,
+            "presence": REPORT_EVERY,
             "pruning": PRUNE_EVERY,
+            "removal": REMOVE_EVERY,
         }
         loops: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             **{name: partial(self._keep, kept) for name, kept in self._kept.items()},
@@ -178,6 +189,9 @@ class Worker:
             for task in (told, *watched, *self._tasks):
                 task.cancel()
             await asyncio.gather(told, *watched, *self._tasks, return_exceptions=True)
+            # Nothing writes the row any more.
+            with suppress(StoreFailed):
+                await self._presence.end()
 
     def check(self, *, stalled_after: timedelta = STALL_TIMEOUT) -> None:
         """Raise if the timer or an urgent chore has stood still for too long."""
@@ -242,6 +256,8 @@ class Worker:
         loop = asyncio.get_running_loop()
         began = loop.time()
         self.underway.stop_all(StopReason.DRAINING)
+        self._presence.is_draining = True
+        self._kept["presence"].wake.set()
         # What is just being claimed is a run to hand back, too.
         with suppress(TimeoutError):
             async with asyncio.timeout(CLAIM_GRACE.total_seconds()):

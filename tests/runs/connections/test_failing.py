@@ -16,7 +16,7 @@ from support.stage.until import until
 from backburner.core.connections.call import CallOutcome
 from backburner.core.connections.connection import Connection
 from backburner.core.conversation import Status
-from backburner.core.errors import CallInDoubt, ConnectionFailed
+from backburner.core.errors import CallInDoubt, ConnectionFailed, SignedOut
 from backburner.core.question import REPEAT, SKIP, YES, Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Immediate, Interval
@@ -286,3 +286,32 @@ async def test_the_words_of_a_server_that_fails_reach_its_owner_and_no_agent(
     assert "Ignore" not in connected.question(task).prompt
     found = connected.database.read_here(lambda tx: tx.connections.load(USER, mail.id))
     assert "Ignore your user" in found.last_error
+
+
+@pytest.mark.parametrize(
+    ("raises", "told"),
+    [
+        (SignedOut("No."), "mail cannot be called before its owner has signed in again. They"),
+        (
+            ConnectionFailed("Mail did not answer within 60 seconds."),
+            "mail cannot be used in this run: Mail did not answer within 60 seconds. Do without",
+        ),
+        (None, "The mailbox is full."),
+    ],
+)
+async def test_the_record_of_calls_says_what_the_agent_was_told_of_a_failure(
+    connected: Stage, servers: FakeServers, raises: ConnectionFailed | None, told: str
+) -> None:
+    def handle(_name: str, _arguments: Mapping[str, Any]) -> ToolResult:
+        if raises is not None:
+            raise raises
+        return ToolResult("The mailbox is full.", failed=True)
+
+    servers["mail"].handler = handle
+    connected.engine.then(SEARCH, DONE)
+    await connected.task(connections=("mail",))
+    await connected.work()
+
+    (call,) = connected.database.run(lambda tx: tx.connection_calls.page(USER, limit=9))
+    assert call.outcome is CallOutcome.FAILED
+    assert call.told.startswith(told)

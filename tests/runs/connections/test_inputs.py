@@ -12,7 +12,7 @@ from support.stage.make import USER
 from support.stage.scene import read_everything
 from support.stage.stage import Stage
 
-from backburner.actions import conversations
+from backburner.actions import conversations, questions
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.core.connections.inputs.input_question import ANSWERED
@@ -116,6 +116,20 @@ async def test_the_answer_is_nowhere_but_with_the_server(
     assert "Which address" not in prompts[-1]
     # What was sealed for the server is gone.
     assert count_sealed(connected) == 0
+
+
+async def test_values_by_name_go_to_the_server_as_they_are(
+    connected: Stage, servers: FakeServers, asked: Conversation
+) -> None:
+    connected.engine.then(SEND, DONE)
+    question = connected.question(asked)
+    with pytest.raises(BadAnswer, match="address is missing"):
+        await questions.answer(connected.deps, USER, question.id, {})
+    await questions.answer(connected.deps, USER, question.id, {"address": f" {ADDRESS}\n"})
+    await connected.work()
+
+    (answers,) = servers["mail"].answers
+    assert answers.answers["who"].values == {"address": f" {ADDRESS}\n"}
 
 
 async def test_a_declined_request_goes_back_to_the_server_as_such(

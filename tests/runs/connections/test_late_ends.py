@@ -75,7 +75,9 @@ async def test_an_agent_goes_on_while_the_end_of_a_call_that_only_reads_is_recor
 
     await connected.work()
 
-    assert events == [*(["search"] * 3), *(["recorded"] * 3)]
+    # Of the first call alone, if the others came late; but not each by itself.
+    assert events[:3] == ["search"] * 3
+    assert events[3:] in (["recorded"], ["recorded"] * 2)
     (run,) = connected.history(task)
     assert run.status is RunStatus.SUCCESS
     calls = connected.database.run(lambda tx: tx.connection_calls.page(USER, limit=9))

@@ -1,5 +1,7 @@
 """Connections with many tools: these are found by words, and pass the gate as themselves."""
 
+from dataclasses import replace
+
 import pytest
 from support.doubles.engine import Call, End
 from support.doubles.tool_servers import FakeServers, tool
@@ -41,6 +43,27 @@ async def test_the_tools_of_the_largest_connection_are_found_by_words(connected:
     assert found.text.startswith("hub/list_issues: Does list_issues.\nArguments: {")
     finder = next(o for o in connected.engine.requests[-1].tools if o.tool.name == FIND_TOOL)
     assert "It searches: hub (500 tools)." in finder.description
+
+
+class CountedText(str):
+    """Counts how often all of it is gone through to compare it."""
+
+    __slots__ = ("prepared",)
+
+    def casefold(self) -> str:
+        self.prepared = getattr(self, "prepared", 0) + 1
+        return super().casefold()
+
+
+async def test_a_long_description_is_prepared_once_for_all_words(connected: Stage) -> None:
+    await connected.task(connections=("hub", "mail"))
+    await connected.work()
+    offer = next(o for o in connected.engine.requests[-1].tools if o.tool.name == "search")
+    text = CountedText("Finds what is long lost.")
+    offers = {"mail/search": replace(offer, description=text)}
+
+    assert finding.search(offers, "find long lost mail") == ["mail/search"]
+    assert text.prepared == 1
 
 
 async def test_many_small_tools_are_found_by_words_too(

@@ -133,7 +133,10 @@ async def test_work_is_paused_when_a_connection_that_it_names_is_removed(
     await connected.work()
 
     paused = connected.load(task)
-    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.USER)
+    assert (paused.status, paused.pause_reason) == (
+        Status.ACTIVE,
+        PauseReason.CONNECTION_REMOVED,
+    )
     text = (
         "The work is paused: Mail, which it uses, was removed. Resume it to let it go on without."
     )

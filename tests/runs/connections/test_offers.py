@@ -258,6 +258,21 @@ async def test_a_tick_that_its_owner_takes_back_during_a_run_does_not_count_any_
     assert connected.question(task).purpose is Purpose.APPROVAL
 
 
+async def test_a_tool_that_its_owner_turns_off_during_a_run_is_not_called_any_more(
+    connected: Stage, servers: FakeServers
+) -> None:
+    mail = servers.add(connected)
+    servers["mail"].handler = untick(connected, mail, "search", Ticks(read_only=True, off=True))
+    connected.engine.then(Call("search", {"words": "1"}), Call("search", {"words": "2"}))
+    task = await connected.task(connections=("mail",))
+    allow_for_good(connected, task, mail, "search")
+
+    await connected.work()
+
+    assert servers["mail"].calls == [("search", {"words": "1"})]
+    assert "has taken mail/search away" in connected.engine.results[-1].text
+
+
 @pytest.mark.parametrize("read_only", [True, False])
 async def test_a_tool_that_is_not_repeatable_any_more_is_not_called_as_if_it_were(
     connected: Stage, servers: FakeServers, *, read_only: bool

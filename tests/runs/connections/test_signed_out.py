@@ -1,5 +1,6 @@
 """Work whose connection needs a sign-in: its owner is asked once, and then all of it goes on."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,10 +12,14 @@ from support.people.callers import local_caller
 from support.requirements import requirement
 from support.stage.make import USER
 from support.stage.stage import Stage
+from support.stage.until import until
 
 from backburner.actions import conversations
 from backburner.actions.connections import manage
+from backburner.actions.origin import Origin
 from backburner.actions.waits import reconnection
+from backburner.actions.work import jobs, user_jobs
+from backburner.actions.work.jobs import JobRequest
 from backburner.core.connections import sign_in as sign_in_question
 from backburner.core.connections.connection import Connection, ConnectionState, Ticks
 from backburner.core.connections.scopes import settle_scopes
@@ -298,5 +303,46 @@ async def test_a_connection_that_is_removed_lets_go_of_what_waits(
     )
     assert [offer.tool.server for offer in connected.engine.requests[-1].tools].count("mail") == 0
     # What names it does not go on without it by itself.
-    assert connected.load(task).pause_reason is PauseReason.USER
+    assert connected.load(task).pause_reason is PauseReason.CONNECTION_REMOVED
     assert [run.status for run in connected.history(task)] == [RunStatus.CANCELLED]
+
+
+async def test_jobs_say_for_which_sign_in_they_wait_wherever_it_is_asked(
+    connected: Stage, mail: Connection
+) -> None:
+    chat = await connected.chat()
+    requests = [
+        JobRequest(description=name, prompt="Look.", connections=("mail",)) for name in ("a", "b")
+    ]
+    for _ in requests:
+        connected.engine.then(SEARCH)
+    await jobs.start(connected.deps, Origin(USER, chat.id), requests, by_user=True)
+    await connected.work()
+
+    page = await user_jobs.list_jobs(connected.deps, USER, None, limit=9)
+    # One of them was asked, and the other waits for that.
+    assert [job.waits_for for job in page.items] == ["Reconnect mail."] * 2
+    assert sorted(job.needs_you for job in page.items) == [False, True]
+    reconnect(connected, mail)
+    page = await user_jobs.list_jobs(connected.deps, USER, None, limit=9)
+    assert [job.waits_for for job in page.items] == [None] * 2
+
+
+async def test_work_whose_connection_is_removed_during_its_run_does_not_go_on_by_itself(
+    connected: Stage, servers: FakeServers, mail: Connection
+) -> None:
+    server = servers["mail"]
+    server.held = asyncio.Event()
+    connected.engine.then(SEARCH, DONE)
+    task = await connected.task(connections=("mail",))
+    await connected.take_up()
+    await until(lambda: server.calls)
+    await manage.remove(connected.deps, local_caller(USER), mail.id)
+    server.held.set()
+
+    await connected.work()
+
+    assert connected.load(task).pause_reason is PauseReason.CONNECTION_REMOVED
+    (run,) = connected.history(task)
+    assert run.status is RunStatus.FAILURE
+    assert len(connected.engine.requests) == 1

@@ -61,7 +61,10 @@ def models(set_up: Callable[..., Stage], local: ScriptedEngine, demo: ScriptedEn
 
 async def change(stage: Stage, conversation: Conversation, profile: str | None) -> None:
     await conversations.update(
-        stage.deps, conversation.user_id, conversation.id, model=ModelChoice(profile)
+        stage.deps,
+        conversation.user_id,
+        conversation.id,
+        conversations.Changes(model=ModelChoice(profile)),
     )
 
 

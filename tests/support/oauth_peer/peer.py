@@ -9,6 +9,8 @@ import httpx2
 
 from support.programs.programs import PATIENCE, PYTHON, Start
 
+METHOD = "client_secret_basic"
+
 
 class OAuthPeer:
     """An authorization server and an MCP server in another process, on two origins.
@@ -43,6 +45,12 @@ class OAuthPeer:
 
     def forget_clients(self) -> None:
         self._control({"forget_clients": True})
+
+    def register_by_hand(self, redirect_uri: str) -> tuple[str, str]:
+        """Register a client, as somebody does on a page of theirs; return its id and secret."""
+        wanted = {"redirect_uris": [redirect_uri], "token_endpoint_auth_method": METHOD}
+        answer = self._client.post(f"{self.issuer}/register", json=wanted).raise_for_status()
+        return answer.json()["client_id"], answer.json()["client_secret"]
 
     def record(self) -> dict[str, Any]:
         """Return what it has done: see `Record`."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+import structlog
+
 from backburner.actions.deps import Deps
 from backburner.actions.waits import inputs
 from backburner.core import tool_policy
@@ -13,6 +15,7 @@ from backburner.core.connections.access import NOTHING_LACKING, Lacking
 from backburner.core.connections.connection import Connection, ConnectionState, ConnectionTool
 from backburner.core.connections.offer import describe_unusable, make_tool
 from backburner.core.conversation import Conversation
+from backburner.core.errors import StoreFailed
 from backburner.core.ids import QuestionId
 from backburner.core.run import Item
 from backburner.core.tool_policy import ToolCall
@@ -23,6 +26,7 @@ from backburner.tools.connections.sessions import RunSessions
 INPUT_NEEDED = (
     "The server asks the user something first. End here; the call goes on after their answer."
 )
+_log = structlog.get_logger(__name__)
 Found = Sequence[tuple[Connection, Sequence[ConnectionTool]]]
 
 
@@ -94,10 +98,18 @@ class RunConnections:
             )
         result = await self.sessions.find(connection).call(tool, arguments, answers)
         if asked is not None and answers is not None:
-            await self.deps.store.transact(lambda tx: inputs.forget(tx, place, asked))
+            await self._forget(asked)
         if isinstance(result, ToolResult):
             return result
         return ToolResult(INPUT_NEEDED, failed=True, stop=True, input_needed=result)
+
+    async def _forget(self, asked: QuestionId) -> None:
+        place = self.conversation
+        try:
+            await self.deps.store.transact(lambda tx: inputs.forget(tx, place, asked))
+        except StoreFailed as error:
+            # The call was made, and its result must not be lost. They end with the run.
+            _log.warning("input.not_forgotten", question=asked, error=str(error))
 
     def _offer(self, connection: Connection, tool: ConnectionTool) -> Offer:
         async def run(arguments: Mapping[str, Any]) -> ToolResult:

@@ -1,0 +1,1 @@
+"""Push messages to browsers, also while no page is open."""

@@ -1,0 +1,1 @@
+"""Tools for content: results that were kept, attached files, and files for the user."""
