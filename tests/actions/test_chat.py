@@ -241,6 +241,24 @@ async def test_the_last_message_can_be_said_differently(stage: Stage) -> None:
     assert not any("Tow." in entry for entry in memory)
 
 
+async def test_an_edit_replaces_the_message_that_was_meant_or_nothing(stage: Stage) -> None:
+    here = await stage.chat()
+    await stage.say(here, "One.")
+    await stage.work()
+    meant = next(one.id for one in stage.messages(here) if one.content == "One.")
+    await stage.say(here, "Two.")
+    await stage.work()
+    before = stage.said(here)
+
+    with pytest.raises(Conflict, match="sent another message since"):
+        await chat.edit_last(stage.deps, here.user_id, here.id, "Uno.", replaces=meant)
+
+    assert stage.said(here) == before
+    last = next(one.id for one in stage.messages(here) if one.content == "Two.")
+    await chat.edit_last(stage.deps, here.user_id, here.id, "Dos.", replaces=last)
+    assert stage.said(here) == ["One.", "Hello.", "Dos."]
+
+
 async def test_a_message_that_is_being_answered_can_be_said_differently(stage: Stage) -> None:
     stage.engine.then(Call("slow"), Say("Wrong."))
     here = await stage.chat()

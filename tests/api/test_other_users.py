@@ -29,6 +29,7 @@ BODIES: dict[str, Any] = {
     "tasks/{task_id}": {"name": "Mine"},
     "jobs/resume": {"message": "Go on."},
     "conversations/connections": {"names": []},
+    "conversations/allowance": {"limit": "1 USD"},
     "connections/{connection_id}": {"title": "Mine"},
     "connections/headers": {"headers": {"X-Key": "x"}},
     "connections/accept": {"tools": {"send": "0"}},
@@ -110,6 +111,13 @@ async def test_lists_have_nothing_of_others(ask: Asker, mate: Asker, stage: Stag
     of_theirs = {"conversation_id": theirs["conversations"]}
     assert (await ask("GET", "/api/spend", params=of_theirs)).status_code == 404
     assert (await ask("GET", "/api/memories/key")).status_code == 404
+    assert (await ask("GET", "/api/jobs/tree", params=of_theirs)).status_code == 404
+    assert (await ask.get("/api/jobs/tree"))["trees"] == []
+    assert (await ask.get("/api/upcoming", days=31, paused=True))["entries"] == []
+    assert (await ask.get("/api/spend"))["top"] == []
+    assert (await ask.get("/api/away"))["lanes"] == []
+    for status in ("running", "queued", "ended"):
+        assert (await ask.get("/api/runs", status=status))["items"] == []
     assert (await ask.get("/api/jobs", parent_id=theirs["conversations"]))["items"] == []
     found = await ask.get("/api/conversations", parent_id=theirs["conversations"])
     assert found["items"] == []
@@ -125,3 +133,36 @@ async def test_work_cannot_be_hung_on_what_is_somebody_elses(ask: Asker, stage: 
         job = {"conversation": which, "description": "Count", "prompt": "Count."}
         for path, asked in (("", job), ("/cancel", some), ("/clear", some)):
             assert (await ask("POST", f"/api/jobs{path}", asked)).status_code == 404, path
+
+
+async def test_a_deleted_conversation_is_answered_as_nobodys_on_every_path(
+    ask: Asker, stage: Stage
+) -> None:
+    stage.engine.then(Call("send"))
+    task = await stage.task()
+    await stage.work()
+    ids = {
+        "conversations": task.id,
+        "tasks": task.id,
+        "questions": stage.question(task).id,
+        "runs": stage.history(task)[0].id,
+    }
+    await ask.do("DELETE", f"/api/conversations/{task.id}")
+    described = await ask.get("/api/openapi.json")
+    tried = 0
+    for path, operations in described["paths"].items():
+        kind = path.split("/")[2] if path.startswith("/api/") else ""
+        if kind not in ids or "_id}" not in path or path.endswith("/restore"):
+            continue
+        for method in operations:
+            end = path.rsplit("/", 1)[1]
+            needed = BODIES.get(f"{kind}/{end}", BODIES.get(end))
+            body = needed if method in ("post", "put", "patch") else None
+            answer = await ask(method.upper(), ID.sub(ids[kind], path), body)
+            assert (path, method, answer.status_code) == (path, method, 404)
+            tried += 1
+    assert tried >= 30
+    for path in ("conversations", "tasks", "questions", "notices"):
+        assert (await ask.get(f"/api/{path}"))["items"] == [], path
+    of_it = {"conversation_id": task.id}
+    assert (await ask("GET", "/api/spend", params=of_it)).status_code == 404

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
+from support.doubles.channel import RecordingChannel
 
 from backburner.app import program
 from backburner.app.machines import Machines
@@ -94,3 +95,23 @@ def test_an_error_ends_the_program_with_1_even_if_a_task_ignores_its_end(
         program.run(load(data=tmp_path), announce=print, serves=False)
 
     assert codes == [1]
+
+
+def test_channels_are_closed_when_the_program_ends_however_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closing(RecordingChannel):
+        async def close(self) -> None:
+            closed.append("outside")
+
+    async def fail(_worker: Worker, _stopping: asyncio.Event) -> None:
+        assert closed == []
+        raise RuntimeError
+
+    closed = list[str]()
+    monkeypatch.setattr(Worker, "run", fail)
+    machines = Machines(channels={"outside": Closing()})
+    with pytest.raises(RuntimeError):
+        program.run(load(data=tmp_path), announce=print, serves=False, machines=machines)
+
+    assert closed == ["outside"]

@@ -42,7 +42,7 @@ def test_a_conversation_is_renamed_archived_reopened_and_deleted(
     refused = talk("conversations", "delete", "Tea")
     assert (refused.code, "Add --yes." in refused.err[0]) == (2, True)
     assert ask("conversations", "Tea")["id"] == chat
-    assert talk("conversations", "delete", "Tea", "--yes").out == ["Deleted."]
+    assert talk("conversations", "delete", "Tea", "--yes").out[0].startswith("Deleted.")
     assert talk("conversations", chat).code == 3
 
 
@@ -54,6 +54,9 @@ def test_a_schedule_is_previewed_set_changed_and_cleared(talk: Call, ask: Ask, c
     changed = talk("schedule", "set", chat, "every day at 10")
     assert ", next run at " in changed.out[0]
     assert ask("conversations", chat)["schedule"]["cron_expression"] == "0 10 * * *"
+    skips = ask("schedule", "set", chat, "--missed", "skip")["schedule"]
+    assert (skips["cron_expression"], skips["catch_up"]) == ("0 10 * * *", "skip")
+    assert "Nothing to change" in talk("schedule", "set", chat).err[0]
     assert talk("schedule", "clear", chat).out == ["It has no schedule any more."]
     assert ask("conversations", chat)["schedule"] is None
     refused = talk("schedule", "set", chat, "when pigs fly")
@@ -71,6 +74,7 @@ def test_a_task_is_edited_and_deleted(talk: Call, ask: Ask) -> None:
     assert (changed["tools"], changed["prompt"]) == (["read_file"], "Make tea.")
     assert ask("tasks", "edit", "coffee", "--all-tools")["tools"] is None
     assert ask("tasks", "edit", "coffee", "--max-runs", "5")["max_runs"] == 5
+    assert ask("tasks", "edit", "coffee", "--missed", "skip")["schedule"]["catch_up"] == "skip"
     lasting = ask("tasks", "edit", "coffee", "--on-repeated-failure", "notify")
     assert (lasting["on_repeated_failure"], lasting["max_runs"]) == ("notify", 5)
 

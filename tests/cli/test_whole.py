@@ -14,7 +14,6 @@ from backburner.api.app import build_api
 from backburner.app.machines import NoTools
 from backburner.cli.main import backburner
 from backburner.ports import Store
-from backburner.web.pages import build_routes
 
 
 async def no_tools(*_call: Any) -> None:
@@ -22,10 +21,10 @@ async def no_tools(*_call: Any) -> None:
 
 
 def all_routes() -> set[str]:
-    """List the routes of the server, each with its method; * for any."""
+    """List the routes of the server, each with its method; * for any. Pages only use them."""
     deps = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=NoTools())
     api = build_api(deps, hosts=(), checks={}, tools=no_tools)
-    return set(walk([*api.routes, *build_routes()]))
+    return set(walk(api.routes))
 
 
 def walk(routes: Iterable[BaseRoute]) -> Iterator[str]:

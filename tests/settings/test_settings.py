@@ -115,6 +115,23 @@ def test_other_machines_need_tls_or_a_public_url(tmp_path: Path) -> None:
     assert (several.public_url, several.proxies) == ("https://b.example:8443", ("10.0.0.0/8",))
 
 
+def test_push_services_are_given_a_contact_that_all_of_them_take() -> None:
+    for contact in ("", "mailto:ada@example.com", "https://example.com/backburner"):
+        assert load(push_contact=contact).push_contact == contact
+    for refused in (
+        "ada@example.com",
+        "mailto:ada@localhost",
+        "mailto: <ada@example.com>",
+        "mailto:ada@example.com,bob@example.com",
+        "https://localhost",
+        "http://example.com",
+        "https://user@example.com",
+        "https://example.com/a b",
+    ):
+        with pytest.raises(BadSetting, match="push-contact cannot be"):
+            load(push_contact=refused)
+
+
 @requirement("B-config")
 @pytest.mark.parametrize(
     ("name", "value"),

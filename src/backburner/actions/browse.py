@@ -1,16 +1,20 @@
 """Read-only lists and details of a user's own data, with pagination."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from backburner.actions.deps import Deps
+from backburner.actions.origin import NO_CONVERSATION
 from backburner.actions.waits import shown
-from backburner.core.conversation import Conversation, Message, Status
+from backburner.core.allowance import Allowance
+from backburner.core.conversation import Message
+from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
-from backburner.core.run import Run, RunStatus
+from backburner.core.run import Run
 from backburner.core.work.activity import CallSummary
 from backburner.ports import (
     Children,
@@ -21,8 +25,6 @@ from backburner.ports import (
     NoticeRow,
     PageKey,
     QuestionRow,
-    RunRow,
-    ToolCallRow,
     Tx,
 )
 
@@ -49,6 +51,8 @@ class DisplayContext:
     waits: Mapping[ConversationId, str] = field(default_factory=dict)
     #: What becomes of work that names connections which it cannot use now.
     warnings: Mapping[ConversationId, Sequence[str]] = field(default_factory=dict)
+    #: The most that operators allow the user.
+    ceilings: Sequence[Allowance] = ()
 
 
 async def conversations(
@@ -76,6 +80,29 @@ async def conversation(
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
         (row,) = _with_children(tx, user, [tx.browse.conversation(user, conversation_id)])
         return row, display_context(tx, deps, user, [row])
+
+    return await deps.store.read(work)
+
+
+async def titles(
+    deps: Deps, user: UserId, conversation_ids: Sequence[ConversationId]
+) -> Mapping[ConversationId, str]:
+    """Read the titles of conversations; those that do not exist are left out."""
+    return await deps.store.read(lambda tx: tx.browse.titles(user, conversation_ids))
+
+
+async def those_left(
+    deps: Deps, user: UserId, conversation_ids: Sequence[ConversationId]
+) -> tuple[Sequence[ConversationRow], DisplayContext]:
+    """Read a few conversations as a list shows them; those that do not exist are left out."""
+
+    def work(tx: Tx) -> tuple[Sequence[ConversationRow], DisplayContext]:
+        rows = list[ConversationRow]()
+        for conversation_id in conversation_ids:
+            with suppress(NotFound):
+                rows.append(tx.browse.conversation(user, conversation_id))
+        shown = _with_children(tx, user, rows)
+        return shown, display_context(tx, deps, user, shown)
 
     return await deps.store.read(work)
 
@@ -115,18 +142,6 @@ def runs_page(
     return make_page(rows, limit, lambda last: (last.started_at, last.epoch, last.id))
 
 
-async def runs_by_status(
-    deps: Deps, user: UserId, status: RunStatus, after: PageKey | None, *, limit: int
-) -> Page[RunRow]:
-    """List runs of all conversations: those that have ended by their end, others by their start."""
-    rows = await deps.store.read(
-        lambda tx: tx.browse.runs_by_status(user, status, after, limit=limit + 1)
-    )
-    return make_page(
-        rows, limit, lambda last: (last.run.ended_at or last.run.started_at, last.run.id)
-    )
-
-
 async def call_summaries(
     deps: Deps, user: UserId, run_id: RunId, after: PageKey | None, *, limit: int
 ) -> Page[CallSummary]:
@@ -134,12 +149,6 @@ async def call_summaries(
         lambda tx: tx.browse.call_summaries(user, run_id, after, limit=limit + 1)
     )
     return make_page(rows, limit, lambda last: (last.started_at, last.id))
-
-
-async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
-    return await deps.store.read(
-        lambda tx: (tx.runs.load(user, run_id), tx.browse.calls(user, run_id))
-    )
 
 
 async def notices(
@@ -191,38 +200,12 @@ def display_context(
         now=tx.now,
         zone=tx.users.load(user).zone,
         waits={
-            **_explain_waits(tx, deps, user, conversations),
+            **shown.awaited_places(tx, deps, user, conversations),
             **shown.awaited_sign_ins(tx, user, conversations),
         },
         warnings=shown.warnings_for(tx, user, conversations),
+        ceilings=tx.spending.state(user, NO_CONVERSATION, []).ceilings,
     )
-
-
-def _explain_waits(
-    tx: Tx, deps: Deps, user: UserId, conversations: Sequence[Conversation]
-) -> Mapping[ConversationId, str]:
-    """Say of which conversations the work is due, and waits for a folder or its machine."""
-    due = [
-        (one.id, folder)
-        for one in conversations
-        if (folder := one.folder) is not None and _is_due(one, tx.now)
-    ]
-    holders = tx.folders.holders(user) if due else {}
-    waits = dict[ConversationId, str]()
-    for conversation_id, folder in due:
-        machine = deps.folders.bound_to(folder.machine)
-        holder = holders.get((folder.path, machine))
-        if machine not in ("", deps.folders.machine):
-            waits[conversation_id] = f"The machine that has {folder.path}."
-        elif holder not in (None, conversation_id) and not folder.read_only:
-            waits[conversation_id] = f"The folder {folder.path}: {holder} works in it."
-    return waits
-
-
-def _is_due(conversation: Conversation, now: datetime) -> bool:
-    next_run_at = conversation.next_run_at
-    is_background = conversation.status is Status.BACKGROUND
-    return is_background and next_run_at is not None and next_run_at <= now
 
 
 def make_page(rows: Sequence[T], limit: int, key_of: Callable[[T], PageKey]) -> Page[T]:

@@ -7,10 +7,12 @@ from backburner.actions import questions, steps
 from backburner.actions.accounts import consent
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
-from backburner.actions.work import chosen_connections, folders
+from backburner.actions.work import chosen_connections, files, folders
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.connections.sign_in import CONNECTION
+from backburner.core.content.attachment import Attachment
+from backburner.core.content.file import FileReference
 from backburner.core.conversation import (
     Conversation,
     Kind,
@@ -52,6 +54,14 @@ from backburner.ports import Reply, ReplyDraft, Tx
 
 
 @dataclass(frozen=True, slots=True)
+class UserMessage:
+    """The words that a user sends, and files."""
+
+    text: str
+    attachments: Sequence[Attachment] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SentMessage:
     message: Message
     #: The inbox items that a run has to serve before the message is answered.
@@ -60,8 +70,9 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChat:
-    #: The first message.
+    #: The first message, and its files.
     text: str | None = None
+    attachments: Sequence[Attachment] = ()
     title: str = ""
     #: None: the routes decide.
     profile: str | None = None
@@ -94,7 +105,11 @@ async def start(deps: Deps, user: UserId, new: NewChat | None = None) -> Convers
         step = Step(conversation=chat)
         if new.text is not None:
             step = transitions.receive_message(
-                chat, new.text, message_id=new_message_id(), now=tx.now
+                chat,
+                new.text,
+                message_id=new_message_id(),
+                now=tx.now,
+                files=files.attach(tx, user, new.attachments),
             )
         tx.conversations.add(step)
         return step.conversation
@@ -106,7 +121,7 @@ async def send(
     deps: Deps,
     user: UserId,
     conversation_id: ConversationId,
-    text: str,
+    message: str | UserMessage,
     *,
     profile: str | None = None,
     by: Caller | None = None,
@@ -117,10 +132,13 @@ async def send(
     A yes or no may decide a proposal, if `by` may consent; `answers` is the question it is for.
     """
     message_id = new_message_id()
+    text, attachments = _read(message)
     _check_profile(deps, profile)
 
     def work(tx: Tx) -> SentMessage:
-        meant = _find_proposal(tx, by, conversation_id, text, answers)
+        attached = files.attach(tx, user, attachments)
+        # A decision is a plain yes or no: whoever attaches something has more to say.
+        meant = None if attached else _find_proposal(tx, by, conversation_id, text, answers)
         if by is not None and meant is not None:
             step = _decide(tx, deps, by, conversation_id, message_id, text, meant)
             return _sent_message(tx, step, message_id, text)
@@ -130,10 +148,10 @@ async def send(
         if by is not None and not _is_answer(conversation, text):
             _check_instructions(tx, by, conversation)
         step = transitions.receive_message(
-            conversation, text, message_id=message_id, now=tx.now, profile=profile
+            conversation, text, message_id=message_id, now=tx.now, profile=profile, files=attached
         )
         save(tx, step)
-        return _sent_message(tx, step, message_id, text)
+        return _sent_message(tx, step, message_id, text, attached)
 
     return await deps.store.transact(work)
 
@@ -215,12 +233,17 @@ async def edit_last(
     deps: Deps,
     user: UserId,
     conversation_id: ConversationId,
-    text: str,
+    message: str | UserMessage,
     *,
     profile: str | None = None,
     by: Caller | None = None,
+    replaces: MessageId | None = None,
 ) -> SentMessage:
-    """Replace the user's last message; everything after it is removed with it."""
+    """Replace the user's last message; everything after it is removed with it.
+
+    It is refused if the last one is another than `replaces`.
+    """
+    text, attachments = _read(message)
     check_message(text)
     _check_profile(deps, profile)
     message_id = new_message_id()
@@ -229,10 +252,15 @@ async def edit_last(
         conversation = tx.conversations.lock(user, conversation_id)
         if by is not None:
             _check_instructions(tx, by, conversation)
+        attached = files.attach(tx, user, attachments)
         try:
-            tx.messages.remove_last(user, conversation_id)
+            removed = tx.messages.remove_last(user, conversation_id)
         except NotFound:
             raise Conflict("There is no message to edit.") from None
+        if replaces not in (None, removed):
+            raise Conflict(
+                "You have sent another message since.", hint="Edit that one, or send a new one."
+            )
         tx.runs.stop_reply(user, conversation_id)
         # The agent's session contains the removed messages, so a new one starts.
         fresh = replace(conversation, session=None, summarized=False)
@@ -243,12 +271,23 @@ async def edit_last(
         stopped = Step(conversation=fresh, stops=Stops.REPLIES)
         save(tx, stopped)
         step = transitions.receive_message(
-            stopped.conversation, text, message_id=message_id, now=tx.now, profile=profile
+            stopped.conversation,
+            text,
+            message_id=message_id,
+            now=tx.now,
+            profile=profile,
+            files=attached,
         )
         save(tx, step)
-        return _sent_message(tx, step, message_id, text)
+        # Last: the new message may have files of the one that it replaces.
+        tx.messages.detach_replaced(user, conversation_id)
+        return _sent_message(tx, step, message_id, text, attached)
 
     return await deps.store.transact(work)
+
+
+def _read(message: str | UserMessage) -> tuple[str, Sequence[Attachment]]:
+    return (message, ()) if isinstance(message, str) else (message.text, message.attachments)
 
 
 def _check_profile(deps: Deps, profile: str | None) -> None:
@@ -365,13 +404,19 @@ def _decide(
         verb = "Approved" if accept_answer(question, text) == YES else "Rejected"
         told = Step(
             conversation=tx.conversations.lock(user, conversation_id),
-            messages=(system_message(f"{verb}: {before.title!r}."),),
+            messages=(system_message(f"{verb}: {before.title!r}.", own=True),),
         )
         tx.conversations.save(told)
     return step
 
 
-def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
+def _sent_message(
+    tx: Tx,
+    step: Step,
+    message_id: MessageId,
+    text: str,
+    attached: tuple[FileReference, ...] = (),
+) -> SentMessage:
     message = Message(
         id=message_id,
         conversation_id=step.conversation.id,
@@ -379,5 +424,6 @@ def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentM
         content=text,
         source=Source.CHAT,
         created_at=tx.now,
+        files=attached,
     )
     return SentMessage(message, frozenset(item.id for item in step.inbox))

@@ -1,7 +1,8 @@
 """Conversations: update, archive, reopen, delete; and pause all background work."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from backburner.actions import active_limit, steps
 from backburner.actions.deps import Deps
@@ -12,31 +13,49 @@ from backburner.core import transitions
 from backburner.core.accounts import Act
 from backburner.core.conversation import Conversation, Notify, OnRepeatedFailure
 from backburner.core.errors import Conflict, NotFound
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.ids import ConversationId, MessageId, UserId
+from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import FollowerEvent, Step
 from backburner.core.work.summary import Summary
 from backburner.ports import Tx
 
+#: Pinned conversations of a user.
+MAX_PINNED = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Changes of a conversation; None: it stays as it is."""
+
+    title: str | None = None
+    notify: Notify | None = None
+    on_repeated_failure: OnRepeatedFailure | None = None
+    model: ModelChoice | None = None
+    pinned: bool | None = None
+
+    @property
+    def is_only_pin(self) -> bool:
+        return self == Changes(pinned=self.pinned) and self.pinned is not None
+
 
 async def update(
-    deps: Deps,
-    user: UserId,
-    conversation_id: ConversationId,
-    *,
-    title: str | None = None,
-    notify: Notify | None = None,
-    on_repeated_failure: OnRepeatedFailure | None = None,
-    model: ModelChoice | None = None,
+    deps: Deps, user: UserId, conversation_id: ConversationId, changes: Changes
 ) -> Conversation:
-    """Change the title, when its user is told, what repeated failures lead to, or the model."""
+    """Change a conversation. To pin or unpin it is no change by which it is listed."""
+    if changes.is_only_pin:
+        return await deps.store.transact(
+            lambda tx: _pin(tx, tx.conversations.lock(user, conversation_id), changes)
+        )
 
     def transition(before: Conversation, tx: Tx) -> Step:
+        _pin(tx, before, changes)
+        title, model = changes.title, changes.model
         after = before if title is None else transitions.rename(before, title).conversation
         after = replace(
             after,
-            notify=notify or before.notify,
-            on_repeated_failure=on_repeated_failure or before.on_repeated_failure,
+            notify=changes.notify or before.notify,
+            on_repeated_failure=changes.on_repeated_failure or before.on_repeated_failure,
         )
         if model is not None:
             after = transitions.with_model(after, deps.routes, model.profile)
@@ -47,21 +66,50 @@ async def update(
     return await active_limit.change(deps, user, conversation_id, transition)
 
 
+def _pin(tx: Tx, conversation: Conversation, changes: Changes) -> Conversation:
+    user, pinned = conversation.user_id, changes.pinned
+    if pinned is None:
+        return conversation
+    facts = tx.browse.list_facts(user, [conversation.id])[conversation.id]
+    if pinned == (facts.pinned_at is not None):
+        return conversation
+    if pinned and tx.marks.count_pinned(user) >= MAX_PINNED:
+        raise Conflict(f"{MAX_PINNED} conversations are pinned.", hint="Unpin one of them.")
+    tx.marks.pin(conversation, pinned=pinned)
+    return conversation
+
+
+async def see(
+    deps: Deps, user: UserId, conversation_id: ConversationId, up_to: MessageId | None = None
+) -> None:
+    """Mark everything in a conversation as seen, or what came up to a message."""
+    await deps.store.transact(
+        lambda tx: tx.marks.see(tx.conversations.lock(user, conversation_id), up_to)
+    )
+
+
 async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
     """Delete a conversation with its jobs and child tasks; tool calls and spend are kept."""
     await deps.store.transact(lambda tx: remove(tx, user, conversation_id))
 
 
 def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
+    """Delete a conversation and all below it for good."""
     tx.conversations.lock(user, conversation_id)
-    deleted = _with_descendants(tx, user, conversation_id)
-    withdrawn = {
-        question.purpose
-        for deleted_id in deleted
-        for question in tx.conversations.load(user, deleted_id).questions
-    }
+    remove_deleted(tx, user, conversation_id)
+
+
+def remove_deleted(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
+    """The same of one that is locked, and that may be hidden."""
+    deleted = with_descendants(tx, user, conversation_id)
+    withdrawn = set[Purpose]()
     for deleted_id in deleted:
-        _pause_followers(tx, user, deleted_id, deleted)
+        # Those that are hidden have no questions.
+        with suppress(NotFound):
+            asked = tx.conversations.load(user, deleted_id).questions
+            withdrawn |= {question.purpose for question in asked}
+    for deleted_id in deleted:
+        pause_followers(tx, user, deleted_id, deleted)
     for deleted_id in deleted:
         tx.conversations.delete(user, deleted_id)
         inputs.forget_conversation(tx, user, deleted_id)
@@ -154,19 +202,19 @@ def _stop_children(
         stopped[child.id] = child.title
 
 
-def _with_descendants(
+def with_descendants(
     tx: Tx, user: UserId, conversation_id: ConversationId
 ) -> Sequence[ConversationId]:
     """List a conversation and all its descendants, children before parents."""
     descendants = [
         descendant
         for child in tx.conversations.children(user, conversation_id)
-        for descendant in _with_descendants(tx, user, child)
+        for descendant in with_descendants(tx, user, child)
     ]
     return [*descendants, conversation_id]
 
 
-def _pause_followers(
+def pause_followers(
     tx: Tx, user: UserId, deleted_id: ConversationId, deleted: Sequence[ConversationId]
 ) -> None:
     """Pause the tasks that are scheduled after a deleted one, unless they are deleted too."""

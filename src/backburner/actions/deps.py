@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import IO, Any, Protocol
 
 from backburner.core.allowance import Allowance, Amount, Price
@@ -28,8 +28,17 @@ from backburner.ports import (
     Engine,
     FolderContent,
     InterruptedCommand,
+    ModelEntry,
+    ModelList,
+    ModelProfile,
+    ModelRole,
+    ModelSetup,
+    ModelTest,
     OAuth,
     PendingSignIn,
+    PushAnswer,
+    PushCrypto,
+    PushService,
     ReplyDraft,
     Secrets,
     SignInRequest,
@@ -159,10 +168,49 @@ async def no_reload() -> bool:
     raise Conflict("This server cannot reload its models.", hint="Restart it.")
 
 
+class NoModelSetup:
+    """For processes whose models are set elsewhere."""
+
+    async def list(self) -> ModelList:
+        raise _cannot_set_up()
+
+    async def test(self, entry: ModelEntry | None, profile: str | None) -> ModelTest:
+        del entry, profile
+        raise _cannot_set_up()
+
+    async def offered(self, entry: ModelEntry | None, profile: str | None) -> Sequence[str]:
+        del entry, profile
+        raise _cannot_set_up()
+
+    async def save(self, name: str, entry: ModelEntry, roles: Sequence[ModelRole]) -> ModelProfile:
+        del name, entry, roles
+        raise _cannot_set_up()
+
+    async def choose(self, chosen: Mapping[ModelRole, str | None]) -> None:
+        del chosen
+        raise _cannot_set_up()
+
+    async def remove(self, name: str) -> None:
+        del name
+        raise _cannot_set_up()
+
+
+NO_MODEL_SETUP = NoModelSetup()
+
+
+def _cannot_set_up() -> Conflict:
+    return Conflict(
+        "The models of this server cannot be changed here.", hint="Change its settings."
+    )
+
+
 class NoVault:
     """For processes that open no secrets."""
 
     def put(self, _secrets: Secrets, _owner: UserId | None, _name: str, _secret: bytes) -> None:
+        raise VaultLocked("This process has no vault.", permanent=True)
+
+    def add(self, _secrets: Secrets, _owner: UserId | None, _name: str, _secret: bytes) -> bool:
         raise VaultLocked("This process has no vault.", permanent=True)
 
     def load(self, _secrets: Secrets, _owner: UserId | None, _name: str) -> bytes | None:
@@ -179,13 +227,13 @@ class NoOAuth:
         self,
         server_url: str,
         *,
-        redirect_uri: str,
+        origin: str,
         client: OAuthClient | None = None,
         issuer: str = "",
         earlier: TokenIssuer | None = None,
         scopes: Iterable[str] = (),
     ) -> SignInRequest:
-        del server_url, redirect_uri, client, issuer, earlier, scopes
+        del server_url, origin, client, issuer, earlier, scopes
         raise _cannot_sign_in()
 
     async def exchange(self, _pending: PendingSignIn, _code: str) -> Tokens:
@@ -203,6 +251,48 @@ NO_OAUTH = NoOAuth()
 
 def _cannot_sign_in() -> ConnectionFailed:
     return ConnectionFailed("This process cannot sign in to servers.")
+
+
+class NoPush:
+    """For processes that send no push messages."""
+
+    async def check(self, _endpoint: str) -> None:
+        raise Conflict("This process sends no push messages.")
+
+    async def post(self, _endpoint: str, _body: bytes, _headers: Mapping[str, str]) -> PushAnswer:
+        raise ConnectionFailed("This process sends no push messages.", permanent=True)
+
+    def make_key(self) -> bytes:
+        raise Conflict("This process sends no push messages.")
+
+    def public_key(self, _key: bytes) -> bytes:
+        raise Conflict("This process sends no push messages.")
+
+    def check_receiver(self, _receiver_key: bytes, _auth: bytes) -> None:
+        raise Conflict("This process sends no push messages.")
+
+    def encrypt(self, _payload: bytes, *, receiver_key: bytes, auth: bytes) -> bytes:
+        del receiver_key, auth
+        raise Conflict("This process sends no push messages.")
+
+    def sign(self, _key: bytes, _claims: Mapping[str, object]) -> str:
+        raise Conflict("This process sends no push messages.")
+
+
+_NO_PUSH = NoPush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushParts:
+    """What push messages to browsers need."""
+
+    service: PushService = _NO_PUSH
+    crypto: PushCrypto = _NO_PUSH
+    #: How push services reach the operator, as a mailto: or https: address; empty: it is unknown.
+    contact: str = ""
+
+
+NO_PUSH = PushParts()
 
 
 class NoDrafts:
@@ -265,6 +355,10 @@ class Deps:
     tool_servers: ToolServers = NO_TOOL_SERVERS
     #: Programs that users may connect to, by name.
     mcp_programs: Mapping[str, StdioProgram] = field(default_factory=dict)
+    #: When this process was started; None: nobody has said.
+    started_at: datetime | None = None
+    #: How this program is called, for commands in texts of the page.
+    command: str = "backburner"
     #: The URL of the server, for addresses in deliveries; empty: it is not known.
     base_url: str = ""
     #: Drafts of the runs in this process.
@@ -281,6 +375,7 @@ class Deps:
     #: Users may have keys of their own for models.
     own_model_keys: bool = False
     oauth: OAuth = NO_OAUTH
+    push: PushParts = NO_PUSH
     #: Renewals of tokens in this process.
     renewals: dict[tuple[UserId, ConnectionId], asyncio.Task[Any]] = field(default_factory=dict)
     #: The keys of the same vault, for operators; None: there is no vault.
@@ -297,6 +392,8 @@ class Deps:
     read_line: Callable[[str], tuple[LineStep, ...]] | None = None
     #: Reads the profiles again and puts them in place; False: nothing has changed.
     reload_models: Callable[[], Awaitable[bool]] = no_reload
+    #: Tests models, and stores them in the data folder.
+    model_setup: ModelSetup = NO_MODEL_SETUP
     #: Copies the database to a file that is deleted when closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
@@ -9,7 +10,7 @@ from backburner.actions.work import folders
 from backburner.core import routing, transitions
 from backburner.core.conversation import Conversation, Use, Uses
 from backburner.core.errors import Conflict, NotAllowed
-from backburner.core.ids import UserId, new_conversation_id
+from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.work import discovery
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, Tx, View
@@ -61,6 +62,36 @@ def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool, project: LookedAt | No
                 conversation=replace(routing.assign(step.conversation, deps.routes), uses=uses),
             )
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryStatus:
+    """Discovery that is on."""
+
+    conversation_id: ConversationId
+    #: It looks for work only while its user is idle, so this may be later.
+    next_run_at: datetime | None
+    last_run_at: datetime | None
+    is_paused: bool
+    folder: str | None
+    repository: str
+
+
+def find_status(tx: Tx, user: UserId) -> DiscoveryStatus | None:
+    """Describe the discovery of a user; None: it is off."""
+    ids = tx.discovery.conversation_ids(user)
+    if not ids:
+        return None
+    conversation = tx.conversations.load(user, ids[0])
+    runs = tx.runs.history(user, conversation.id, limit=1)
+    return DiscoveryStatus(
+        conversation_id=conversation.id,
+        next_run_at=conversation.next_run_at,
+        last_run_at=runs[0].started_at if runs else None,
+        is_paused=conversation.pause_reason is not None,
+        folder=conversation.folder_path,
+        repository=str(conversation.state.context.get(discovery.REPOSITORY, "")),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

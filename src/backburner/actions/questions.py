@@ -9,8 +9,9 @@ from backburner.actions.steps import save
 from backburner.actions.waits import inputs, reconnection
 from backburner.core import notice, question, schedule, tool_policy, transitions
 from backburner.core.accounts import Caller
+from backburner.core.connections.inputs.input_request import InputValues
 from backburner.core.conversation import Conversation, Status
-from backburner.core.errors import Conflict, NotFound
+from backburner.core.errors import BadAnswer, Conflict, NotFound
 from backburner.core.ids import CallId, ConversationId, QuestionId, UserId
 from backburner.core.question import NO, YES, Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
@@ -29,14 +30,19 @@ _BATCH = 20
 
 
 async def answer(
-    deps: Deps, user: UserId, question_id: QuestionId, text: str, *, by: Caller | None = None
+    deps: Deps,
+    user: UserId,
+    question_id: QuestionId,
+    given: str | InputValues,
+    *,
+    by: Caller | None = None,
 ) -> Conversation:
-    """Answer an open question; the first answer wins."""
+    """Answer an open question, with words or with values by name; the first answer wins."""
 
     def work(tx: Tx) -> Conversation:
         conversation_id = tx.questions.conversation_of(user, question_id)
         conversation = lock(tx, user, conversation_id, question_id)
-        return settle(tx, deps, conversation, question_id, text, by=by)
+        return settle(tx, deps, conversation, question_id, given, by=by)
 
     return await deps.store.transact(work)
 
@@ -67,7 +73,7 @@ def settle(
     deps: Deps,
     before: Conversation,
     question_id: QuestionId,
-    text: str,
+    given: str | InputValues,
     *,
     by: Caller | None = None,
 ) -> Conversation:
@@ -78,16 +84,20 @@ def settle(
         if asked.id == question_id and asked.purpose is Purpose.INPUT
     ]
     # It goes to the server that asked, and nowhere else.
-    kept = inputs.keep_answer(tx, deps, before, inputs_of[0], text) if inputs_of else None
+    kept = inputs.keep_answer(tx, deps, before, inputs_of[0], given) if inputs_of else None
+    if kept is None and not isinstance(given, str):
+        raise BadAnswer("This question takes no values.", hint="Send an `answer`.")
+    text = given if isinstance(given, str) else ""
     step = transitions.answer(before, question_id, text, now=tx.now, kept=kept)
     active_limit.check(deps, tx, step.conversation, before=before)
     save(tx, step)
+    tx.notices.mark_question_seen(before.user_id, before.id, question_id)
     if by is not None:
         credential = f"{by.kind} {by.credential} {by.name}".rstrip()
         tx.questions.keep_answerer(before.user_id, question_id, credential)
     for asked in before.questions:
         if asked.id == question_id:
-            _settle(tx, before, asked, step)
+            _settle(deps, tx, before, asked, step)
             if asked.purpose is Purpose.CHANGE and step.answered == ((asked.id, YES),):
                 create.apply_change(tx, deps, step.conversation, asked)
     return step.conversation
@@ -116,7 +126,7 @@ async def remind(deps: Deps) -> int:
             if asked.expires_at is not None and asked.expires_at <= tx.now:
                 step = transitions.expire(conversation, question_id, now=tx.now)
                 save(tx, step)
-                _settle(tx, conversation, asked, step)
+                _settle(deps, tx, conversation, asked, step)
             else:
                 tx.questions.snooze(user, question.remind(asked, now=tx.now))
                 reminder = notice.of_question(asked)
@@ -133,7 +143,7 @@ def _find(conversation: Conversation, question_id: QuestionId) -> Question:
     raise Conflict("This question has been answered or withdrawn.")
 
 
-def _settle(tx: Tx, before: Conversation, question: Question, step: Step) -> None:
+def _settle(deps: Deps, tx: Tx, before: Conversation, question: Question, step: Step) -> None:
     """Apply the consequences of an answer beyond its conversation."""
     ((_, answer),) = step.answered
     if question.purpose is Purpose.IN_DOUBT and answer in SETTLED:
@@ -142,7 +152,7 @@ def _settle(tx: Tx, before: Conversation, question: Question, step: Step) -> Non
     if (task_id := question.binds_to.get(tool_policy.GRANTS_TO_TASK)) is not None:
         _grant_to_task(tx, before, question, answer, ConversationId(task_id))
     if question.purpose is Purpose.ALLOWANCE:
-        spending.apply_answer(tx, before, question, answer)
+        spending.apply_answer(deps, tx, before, question, answer)
     if question.purpose in (Purpose.IN_DOUBT, Purpose.INPUT):
         # The run that asked may have been handed back.
         tx.runs.resume_waiting(before.user_id, before.id, at=tx.now)

@@ -1,8 +1,8 @@
 """Schedules as users give them: as a phrase, an interval or JSON, in their time zone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from backburner.actions import active_limit, after_schedules, lookup
@@ -11,7 +11,16 @@ from backburner.core import schedule, transitions
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, BadSchedule
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.schedule import After, AfterCondition, Immediate, Interval, Schedule
+from backburner.core.schedule import (
+    After,
+    AfterCondition,
+    CatchUp,
+    Cron,
+    Immediate,
+    Interval,
+    Schedule,
+)
+from backburner.core.schedule.cautions import find_cautions
 from backburner.core.schedule.phrases import parse_duration, parse_schedule
 from backburner.core.schedule.serialize import from_json
 from backburner.core.transitions import Step
@@ -38,10 +47,12 @@ class Timing:
     on: AfterCondition = AfterCondition.SUCCESS
     #: The expected kind of task.
     kind: TaskKind | None = None
+    #: Alone, it changes nothing else of a schedule; None: as before.
+    catch_up: CatchUp | None = None
 
     @property
     def is_given(self) -> bool:
-        return self.count > 0
+        return self.count > 0 or self.catch_up is not None
 
     @property
     def count(self) -> int:
@@ -54,13 +65,18 @@ class SchedulePreview:
     schedule: Schedule
     zone: str
     times: tuple[datetime, ...]
+    #: What may not be meant.
+    warnings: Sequence[str]
 
 
 async def preview(deps: Deps, user: UserId, timing: Timing) -> SchedulePreview:
     def work(tx: Tx) -> SchedulePreview:
         resolved = resolve(tx, user, timing)
         times = schedule.upcoming(resolved, now=tx.now)
-        return SchedulePreview(resolved, tx.users.load(user).zone, times)
+        zone = tx.users.load(user).zone
+        least = deps.limits.min_interval if deps.can_be_injected("") else timedelta()
+        warnings = find_cautions(resolved, now=tx.now, zone=zone, least=least)
+        return SchedulePreview(resolved, zone, times, warnings)
 
     # Not as a read: what it would come after is locked.
     return await deps.store.transact(work)
@@ -86,7 +102,7 @@ async def set_schedule(
             if not prompt.strip():
                 raise BadRequest("The prompt is empty.", hint="Describe the work.")
             state = replace(state, context={**state.context, "prompt": prompt})
-        resolved = resolve(tx, user, timing, conversation_id)
+        resolved = reschedule(tx, conversation, timing)
         step = transitions.set_schedule(conversation, resolved, now=tx.now, state=state)
         # A changed proposal is asked about anew in any case.
         if check_instructions is not None and state != conversation.state and not step.asked:
@@ -94,6 +110,19 @@ async def set_schedule(
         return step
 
     return await active_limit.change(deps, user, conversation_id, transition)
+
+
+def reschedule(tx: Tx, conversation: Conversation, timing: Timing) -> Schedule:
+    """Build another schedule of a conversation; words say nothing of missed times."""
+    before, timed = conversation.schedule, Cron | Interval
+    if not timing.count and timing.catch_up is not None and before is not None:
+        return _catch_up(before, timing.catch_up)
+    resolved = resolve(tx, conversation.user_id, timing, conversation.id)
+    if timing.structured is not None or timing.catch_up is not None:
+        return resolved
+    if isinstance(before, timed) and isinstance(resolved, timed):
+        return replace(resolved, catch_up=before.catch_up)
+    return resolved
 
 
 def resolve(
@@ -109,7 +138,16 @@ def resolve(
             f"This schedule makes a task of kind {kind}, not {timing.kind}.",
             hint="Give a schedule of that kind, or leave the kind out.",
         )
-    return parsed
+    return parsed if timing.catch_up is None else _catch_up(parsed, timing.catch_up)
+
+
+def _catch_up(before: Schedule, catch_up: CatchUp) -> Schedule:
+    if not isinstance(before, Cron | Interval):
+        raise BadSchedule(
+            "Only work that repeats at times can miss some of them.",
+            hint="Leave `catch_up` out, or give a time that repeats.",
+        )
+    return replace(before, catch_up=catch_up)
 
 
 def _parse(tx: Tx, user: UserId, timing: Timing) -> Schedule:

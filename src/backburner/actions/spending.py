@@ -8,15 +8,17 @@ from datetime import datetime
 
 from backburner.actions import lookup
 from backburner.actions.deps import Deps
+from backburner.actions.origin import NO_CONVERSATION
 from backburner.actions.waits import inputs
 from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation
+from backburner.core.errors import NotAllowed
 from backburner.core.ids import ConversationId, UserId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
-from backburner.core.transitions import RAISE_ALLOWANCE, STOP, WAIT_UNTIL_TOMORROW
-from backburner.ports import Tx
+from backburner.core.transitions import RAISE_ALLOWANCE, STOP, TRY_AGAIN, WAIT_UNTIL_TOMORROW
+from backburner.ports import SpendingState, Tx
 
 _NAMES = {
     AllowanceScope.RUN: "one run",
@@ -39,22 +41,31 @@ def is_already_asked(tx: Tx, user: UserId, question: Question) -> bool:
 
 
 def question(
-    over: Allowance, turn: Turn, root: ConversationId, *, now: datetime, zone: str
+    over: Allowance,
+    turn: Turn,
+    root: ConversationId,
+    *,
+    now: datetime,
+    zone: str,
+    may_raise: bool = True,
 ) -> Question:
-    """Build the question to ask about an allowance that is used up."""
+    """Build the question to ask about an allowance that is used up.
+
+    Unless the user `may_raise` it, it is the most that an operator allows.
+    """
+    first = RAISE_ALLOWANCE if may_raise else TRY_AGAIN
     options = (
-        (RAISE_ALLOWANCE, WAIT_UNTIL_TOMORROW, STOP)
-        if over.scope is AllowanceScope.DAY
-        else (RAISE_ALLOWANCE, STOP)
+        (first, WAIT_UNTIL_TOMORROW, STOP) if over.scope is AllowanceScope.DAY else (first, STOP)
     )
+    note = "" if may_raise else " Only an operator can raise it."
     day_start, day_end = allowance.local_day(now, zone=zone)
     about = _question_key(over, turn, root, day_start)
     return Question(
         id=derive_question_id("allowance", about, turn.run_id, turn.epoch),
         purpose=Purpose.ALLOWANCE,
         type=QuestionType.CHOICE,
-        prompt=f"What may be spent on {_NAMES[over.scope]} has been spent: {_format_limit(over)}."
-        " Shall I go on?",
+        prompt=f"What may be spent on {_NAMES[over.scope]} has been spent: "
+        f"{allowance.format_limit(over)}.{note} Shall I go on?",
         options=options,
         run_id=turn.run_id,
         run_kind=turn.kind,
@@ -71,7 +82,9 @@ def question(
     )
 
 
-def apply_answer(tx: Tx, conversation: Conversation, question: Question, answer: str) -> None:
+def apply_answer(
+    deps: Deps, tx: Tx, conversation: Conversation, question: Question, answer: str
+) -> None:
     """Change the allowance as answered, and resume the work that was paused for it.
 
     Stopping at the allowance of a conversation also cancels its jobs and child tasks.
@@ -79,9 +92,8 @@ def apply_answer(tx: Tx, conversation: Conversation, question: Question, answer:
     user, bound = conversation.user_id, question.binds_to
     over = Allowance(AllowanceScope(bound["scope"]), bound["micros"], bound["tokens"])
     root = ConversationId(bound["root"])
-    if answer == RAISE_ALLOWANCE:
-        same_again = Amount(over.micros or 0, over.tokens or 0)
-        tx.spending.set_allowance(user, allowance.raise_by(over, same_again), root)
+    if answer == RAISE_ALLOWANCE and not _was_changed(deps, tx, user, root, over):
+        tx.spending.set_allowance(user, _double(over), root)
     if answer != STOP:
         at = datetime.fromisoformat(bound["until"]) if answer == WAIT_UNTIL_TOMORROW else tx.now
         tx.runs.resume_waiting(user, conversation.id, at=at)
@@ -108,9 +120,35 @@ def _cancel_under(tx: Tx, user: UserId, root: ConversationId) -> None:
             inputs.forget_unused(tx, user, conversation_id)
 
 
-def effective_allowances(deps: Deps, own: Sequence[Allowance]) -> Sequence[Allowance]:
-    """Combine the allowances of a user and conversation with the defaults of other scopes."""
-    return list({limit.scope: limit for limit in (*deps.allowances, *own)}.values())
+def effective_allowances(deps: Deps, account: SpendingState) -> Sequence[Allowance]:
+    """Combine the allowances of a user and conversation with the defaults of other scopes.
+
+    None is above the most that an operator allows.
+    """
+    ceilings = {ceiling.scope: ceiling for ceiling in account.ceilings}
+    limits = {limit.scope: limit for limit in (*deps.allowances, *account.allowances)}
+    unlimited = {scope: Allowance(scope) for scope in ceilings}
+    return [
+        allowance.cap(limit, ceilings.get(limit.scope))
+        for limit in {**unlimited, **limits}.values()
+    ]
+
+
+def may_raise(tx: Tx, user: UserId, over: Allowance) -> bool:
+    """Check whether the user could raise an allowance that is used up."""
+    ceilings = tx.spending.state(user, NO_CONVERSATION, []).ceilings
+    ceiling = next((one for one in ceilings if one.scope is over.scope), None)
+    return allowance.cap(_double(over), ceiling) != over
+
+
+def check_ceiling(account: SpendingState, limit: Allowance) -> None:
+    """Refuse a limit above the most that an operator allows."""
+    ceiling = next((one for one in account.ceilings if one.scope is limit.scope), None)
+    if ceiling is not None and allowance.cap(limit, ceiling) != limit:
+        raise NotAllowed(
+            f"Your operator allows {allowance.format_limit(ceiling)} for {_NAMES[limit.scope]}.",
+            hint="Set no more than that, or ask an operator.",
+        )
 
 
 def _question_key(over: Allowance, turn: Turn, root: ConversationId, day: datetime) -> str:
@@ -124,7 +162,12 @@ def _question_key(over: Allowance, turn: Turn, root: ConversationId, day: dateti
     return f"{over.scope.value} {about[over.scope]} {over.micros or 0} {over.tokens or 0}"
 
 
-def _format_limit(over: Allowance) -> str:
-    money = [] if over.micros is None else [f"${over.micros / 1e6:,.2f}"]
-    tokens = [] if over.tokens is None else [f"{over.tokens:,} tokens"]
-    return " or ".join([*money, *tokens])
+def _double(over: Allowance) -> Allowance:
+    return allowance.raise_by(over, Amount(over.micros or 0, over.tokens or 0))
+
+
+def _was_changed(deps: Deps, tx: Tx, user: UserId, root: ConversationId, over: Allowance) -> bool:
+    """See whether an allowance is another one than when it was asked about."""
+    account = tx.spending.state(user, root, [])
+    limits = {limit.scope: limit for limit in effective_allowances(deps, account)}
+    return limits.get(over.scope, over) != over

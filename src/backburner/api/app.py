@@ -15,7 +15,7 @@ from backburner.api.http import openapi, problems
 from backburner.api.http.caller_limits import CallerLimits
 from backburner.api.http.headers import HeadersMiddleware
 from backburner.api.http.hosts import HostCheckMiddleware
-from backburner.api.http.limits import BodyLimitMiddleware
+from backburner.api.http.limits import BodyLimitMiddleware, upload_limits
 from backburner.api.routes import (
     away,
     conversations,
@@ -38,13 +38,17 @@ from backburner.api.routes import (
     tokens,
     users,
 )
-from backburner.api.routes.operate import models, pause_all, vault
+from backburner.api.routes.channels import push
+from backburner.api.routes.operate import model_setup, models, overview, pause_all, vault
+from backburner.api.routes.operate import spending as user_spending
 from backburner.api.routes.work import (
     connection_imports,
     connection_sign_in,
     connections,
     files,
     folders,
+    timeline,
+    upcoming,
 )
 from backburner.live.feed import Feed
 
@@ -63,6 +67,7 @@ ROUTERS = (
     questions.router,
     grants.router,
     notices.router,
+    push.router,
     memories.router,
     spending.router,
     away.router,
@@ -74,9 +79,14 @@ ROUTERS = (
     connections.router,
     connection_sign_in.router,
     folders.router,
+    timeline.router,
     models.router,
+    model_setup.router,
+    overview.router,
+    user_spending.router,
     pause_all.router,
     vault.router,
+    upcoming.router,
 )
 #: Shorter than the minute or so after which proxies close idle connections.
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
@@ -138,7 +148,9 @@ def build_api(
     api.state.reply_timeout = reply_timeout
     if tools is not None:
         api.routes.append(Route(mcp.PATH, mcp.McpEndpoint(tools), include_in_schema=False))
-    api.add_middleware(BodyLimitMiddleware)
+    # Looked up later: the description of the API is made without anything behind it.
+    uploads = {files.router.prefix: lambda: upload_limits(deps.limits.files.file)}
+    api.add_middleware(BodyLimitMiddleware, posts=uploads)
     api.add_middleware(HostCheckMiddleware, hosts=hosts)
     api.add_middleware(HeadersMiddleware, responses=responses)
     return api

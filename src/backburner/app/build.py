@@ -15,7 +15,9 @@ from backburner.app.folders import folder_rules
 from backburner.app.machines import Machines, NoTools
 from backburner.app.vault import build_vault
 from backburner.bus.local import LocalBus
+from backburner.channels.push.channel import PushChannel
 from backburner.core.allowance import AllowanceScope, parse_limit
+from backburner.core.channels.push import PUSH
 from backburner.core.content.file import MEGABYTE, FileLimits
 from backburner.core.errors import BadSetting
 from backburner.live.drafts import Broadcast
@@ -67,6 +69,7 @@ def build(
     database.bus = bus
     vault = build_vault(settings)
     deps = Deps(
+        started_at=clock.now(),
         drafts=Broadcast(),
         store=machines.store(database),
         bus=bus,
@@ -75,9 +78,9 @@ def build(
         toolbox=NoTools(),
         routes=machines.routes,
         agents=settings.agents,
-        channels=machines.channels,
         tool_servers=machines.tool_servers,
         oauth=machines.oauth,
+        push=machines.push,
         mcp_programs=settings.mcp_programs,
         # Without it, a server knows its address when it listens, and a worker knows none.
         base_url=settings.public_url,
@@ -116,11 +119,14 @@ def build(
         read_line=read_line,
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
+    # A channel reads and notes what it needs to know of its targets.
+    deps.channels = {PUSH: PushChannel(deps), **machines.channels}
     # Tools call actions, and the actions of a run need the tools.
     deps.toolbox = Tools(
         deps,
         machines.workspace,
         has_sign_ins=machines.has_sign_ins,
+        make_folder=machines.attachments,
         open_session=partial(open_session, deps),
     )
     return App(

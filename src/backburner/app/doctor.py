@@ -1,4 +1,4 @@
-"""Checks for `backburner doctor` and `setup`; they change nothing."""
+"""Checks for `backburner doctor`; they change nothing."""
 
 import asyncio
 import tempfile
@@ -9,9 +9,8 @@ from pathlib import Path
 from backburner.app.clock import Clock
 from backburner.app.machines import build_sign_ins
 from backburner.core.errors import MachineFailed
-from backburner.engine import installed, trial
-from backburner.engine.trial import Target
-from backburner.ports import SignInState, Trial
+from backburner.engine import installed
+from backburner.ports import SignInState
 from backburner.process import run as process
 from backburner.process.command import Command
 from backburner.process.confinement import (
@@ -21,7 +20,7 @@ from backburner.process.confinement import (
     gives_process_namespace,
 )
 from backburner.process.memory import free_memory
-from backburner.settings import Profile, Settings
+from backburner.settings import Settings
 from backburner.store.lifecycle import opening
 
 __all__ = [
@@ -34,30 +33,10 @@ __all__ = [
     "find_later_change",
     "free_memory",
     "gives_process_namespace",
-    "list_models",
-    "try_profile",
 ]
 
 #: Clocks of two machines may differ this much.
 MAX_CLOCK_LEAD = timedelta(minutes=1)
-
-
-async def try_profile(profile: Profile) -> Trial:
-    """Send a short request to the model of a profile."""
-    return await trial.try_model(
-        Target(
-            engine=profile.engine,
-            model=profile.model,
-            address=profile.address,
-            key=profile.key.get_secret_value() if profile.key else None,
-            token=profile.token.get_secret_value() if profile.token else None,
-        )
-    )
-
-
-async def list_models(address: str, key: str | None) -> tuple[str, ...]:
-    """List the models of an OpenAI-compatible server."""
-    return await trial.list_models(Target(engine="openai", model="", address=address, key=key))
 
 
 async def check_engine(engine: str) -> str:

@@ -16,6 +16,9 @@ from backburner.ports import (
     Network,
     OAuth,
     PendingSignIn,
+    PushAnswer,
+    PushCrypto,
+    PushService,
     SignInRequest,
     StartProgram,
     TokenIssuer,
@@ -97,7 +100,7 @@ class LateOAuth:
         self,
         server_url: str,
         *,
-        redirect_uri: str,
+        origin: str,
         client: OAuthClient | None = None,
         issuer: str = "",
         earlier: TokenIssuer | None = None,
@@ -106,7 +109,7 @@ class LateOAuth:
         oauth = await self._loaded()
         return await oauth.begin(
             server_url,
-            redirect_uri=redirect_uri,
+            origin=origin,
             client=client,
             issuer=issuer,
             earlier=earlier,
@@ -121,6 +124,47 @@ class LateOAuth:
 
     async def revoke(self, issuer: TokenIssuer, token: str) -> None:
         await (await self._loaded()).revoke(issuer, token)
+
+
+class LatePushService:
+    """Requests to push services; `allow` are networks besides public addresses."""
+
+    def __init__(self, *, allow: Iterable[IpNetwork] = ()) -> None:
+        def load() -> PushService:
+            from backburner.gateway.push_service import CheckedPushService  # noqa: PLC0415
+
+            return CheckedPushService(allow=allow)
+
+        self._loaded = load_once(load)
+
+    async def check(self, endpoint: str) -> None:
+        await (await self._loaded()).check(endpoint)
+
+    async def post(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> PushAnswer:
+        return await (await self._loaded()).post(endpoint, body, headers)
+
+
+class LatePushCrypto:
+    def make_key(self) -> bytes:
+        return _web_push().make_key()
+
+    def public_key(self, key: bytes) -> bytes:
+        return _web_push().public_key(key)
+
+    def check_receiver(self, receiver_key: bytes, auth: bytes) -> None:
+        _web_push().check_receiver(receiver_key, auth)
+
+    def encrypt(self, payload: bytes, *, receiver_key: bytes, auth: bytes) -> bytes:
+        return _web_push().encrypt(payload, receiver_key=receiver_key, auth=auth)
+
+    def sign(self, key: bytes, claims: Mapping[str, object]) -> str:
+        return _web_push().sign(key, claims)
+
+
+def _web_push() -> PushCrypto:
+    from backburner.vault import web_push  # noqa: PLC0415
+
+    return web_push
 
 
 class LateToolSession:

@@ -6,11 +6,25 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from backburner.actions.deps import NO_OAUTH, NO_TOOL_SERVERS, DescribeRepository, no_repository
+from backburner.actions.deps import (
+    NO_OAUTH,
+    NO_PUSH,
+    NO_TOOL_SERVERS,
+    DescribeRepository,
+    PushParts,
+    no_repository,
+)
 from backburner.app.engines import build_engine, closer
-from backburner.app.first_use import LateNetwork, LateOAuth, LateToolServers
+from backburner.app.first_use import (
+    LateNetwork,
+    LateOAuth,
+    LatePushCrypto,
+    LatePushService,
+    LateToolServers,
+)
 from backburner.app.repository import describe_ci, describe_repository
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
@@ -36,6 +50,7 @@ from backburner.process.piped_program import PipedPrograms, find_readable
 from backburner.process.shell import ConfinedShell
 from backburner.process.sign_ins.runner import SignedInPrograms
 from backburner.process.sign_ins.sign_in import Owner
+from backburner.process_folder import LateProcessFolder
 from backburner.settings import Settings
 from backburner.tools.interrupted_commands import KEPT_OF_FOLDER
 from backburner.tools.toolbox import no_workspace
@@ -62,6 +77,9 @@ class NoTools:
     async def check_folder(self, conversation: Conversation) -> None:
         pass
 
+    async def end_run(self, turn: Turn) -> None:
+        pass
+
 
 async def nothing_to_close() -> None:
     pass
@@ -85,6 +103,8 @@ class Machines:
     claude: frozenset[str] = frozenset()
     #: The tools for a user's workspace: files and commands.
     workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
+    #: Makes a folder for the attached files of a run; None: there is no place for them.
+    attachments: Callable[[], Path] | None = None
     #: Whether programs can use the sign-ins of a single user.
     has_sign_ins: bool = False
     #: Describes the git repository in a user's workspace, if there is one.
@@ -93,6 +113,7 @@ class Machines:
     #: Opens sessions with the servers of connections.
     tool_servers: ToolServers = NO_TOOL_SERVERS
     oauth: OAuth = NO_OAUTH
+    push: PushParts = NO_PUSH
     #: Wraps the store; only tests use it, to inject faults.
     store: Callable[[Store], Store] = lambda store: store
     close: Callable[[], Awaitable[None]] = nothing_to_close
@@ -106,8 +127,10 @@ def build_machines(settings: Settings, command: str) -> Machines:
     _check_secrets_hidden(settings)
     _check_programs(settings)
     shell = _shell(settings)
+    attachments = LateProcessFolder(settings.data / "attachments")
     machines = Machines(
         workspace=_workspaces(settings, shell),
+        attachments=partial(attachments.make, "run-"),
         has_sign_ins=build_sign_ins(settings) is not None,
         repository=_repositories(settings, shell),
         tool_servers=_tool_servers(settings),
@@ -116,12 +139,23 @@ def build_machines(settings: Settings, command: str) -> Machines:
             public_url=settings.public_url,
             clients=settings.oauth_clients,
         ),
+        push=PushParts(
+            service=LatePushService(allow=settings.private_networks),
+            crypto=LatePushCrypto(),
+            contact=settings.push_contact or settings.public_url,
+        ),
     )
     engines = {
         profile.name: build_engine(profile, settings, command)
         for profile in settings.profiles.values()
     }
-    return replace(_with_engines(machines, engines, settings), close=closer(engines.values()))
+    close_engines = closer(engines.values())
+
+    async def close() -> None:
+        await close_engines()
+        await asyncio.to_thread(attachments.close)
+
+    return replace(_with_engines(machines, engines, settings), close=close)
 
 
 def rebuild_engines(

@@ -37,6 +37,11 @@ class ModelReloader:
         self._lock = asyncio.Lock()
         self._retiring = set[asyncio.Task[None]]()
 
+    @property
+    def settings(self) -> Settings:
+        """The settings, with the profiles that are in use."""
+        return self._settings
+
     async def reload(self) -> bool:
         """Use the profiles as they are now; False: nothing has changed.
 

@@ -16,6 +16,7 @@ from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
 from backburner.app.machines import Machines, build_machines
 from backburner.app.model_reload import ModelReloader
+from backburner.app.models.stored import StoredModels
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
 from backburner.core.errors import VaultLocked
@@ -42,6 +43,11 @@ class Invocation:
     command: str = "backburner"
     #: Reads the settings again, with the same options; None: models are not reloaded.
     load_settings: Callable[[], Settings] | None = None
+
+    @property
+    def shown_command(self) -> str:
+        """How the page names it: where it is on the disk is not for everybody."""
+        return DEFAULT_INVOCATION.command if "/" in self.command else self.command
 
 
 DEFAULT_INVOCATION = Invocation()
@@ -76,8 +82,10 @@ def run(
         if load_settings is None:
             await serve_or_work(app)
             return
+        app.deps.command = invocation.shown_command
         reloader = ModelReloader(app, machines, load_settings, invocation.command)
         app.deps.reload_models = reloader.reload
+        app.deps.model_setup = StoredModels(reloader)
         following = asyncio.create_task(reloader.follow_hints())
         try:
             await serve_or_work(app)
@@ -155,6 +163,8 @@ async def _run(
         async with open_bus(settings, database) as bus, AsyncExitStack() as stack:
             stack.push_async_callback(machines.close)
             app = build(settings, clock, database, bus, machines)
+            for channel in app.deps.channels.values():
+                stack.push_async_callback(channel.close)
             # The settings may have changed, or whatever was wrong with a model.
             await database.transact(lambda tx: tx.outages.probe_soon([*machines.engines]))
             await _warn_if_locked(app)

@@ -21,7 +21,7 @@ from backburner.app.urls import host_in_url, link_url
 from backburner.core.errors import MachineFailed, StoreFailed
 from backburner.store.failures import DISK_FULL, FREE_SPACE
 from backburner.store.lifecycle.opening import file_of, write_something
-from backburner.web import pages
+from backburner.web.late_pages import add_late_pages
 
 #: A server whose database had no space this many seconds ago is not ready.
 DISK_FULL_SECONDS = 15.0
@@ -112,7 +112,7 @@ def build_server_api(app: App, *, works: bool = True) -> FastAPI:
     )
     api.state.counters += _counters(app, works=works)
     api.state.limits = CallerLimits(settings.requests_per_minute, settings.connections_per_user)
-    api.routes.extend(pages.build_routes())
+    add_late_pages(api)
     return api
 
 

@@ -99,6 +99,15 @@ class Server:
         key = _new_key()
         return _retry(lambda: self._request("POST", path, body, key=key))
 
+    def upload(self, path: str, data: bytes) -> Any:
+        """Send bytes, and send them again if the response was lost: they are the same then."""
+
+        def send() -> Any:
+            with self._response("POST", path, data=data) as response:
+                return _read(response)
+
+        return _retry(send)
+
     def post_once(self, path: str, body: Any = None) -> Any:
         """Send a request without retries: the server does not store responses with secrets."""
         return self._request("POST", path, body, key=_new_key())
@@ -170,15 +179,18 @@ class Server:
         key: str = "",
         accept: str = "application/json",
         headers: Mapping[str, str] = MappingProxyType({}),
+        data: bytes | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
         headers = {"accept": accept, "user-agent": "backburner-cli", **headers}
         if self.token:
             headers["authorization"] = f"Bearer {self.token}"
         if key:
             headers[IDEMPOTENCY_KEY] = key
-        if body is not None:
+        if data is not None:
+            headers["content-type"] = "application/octet-stream"
+        elif body is not None:
             headers["content-type"] = "application/json"
-        data = None if body is None else json.dumps(body)
+            data = json.dumps(body).encode()
         has_begun = False
         try:
             with closing(_connect(self.address, self.timeout)) as connection:

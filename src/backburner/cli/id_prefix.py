@@ -24,6 +24,7 @@ LISTED_BY = {
     "run": "See `backburner runs CONVERSATION`.",
     "invitation": "See `backburner user invitations`.",
     "file": "See `backburner files`.",
+    "browser": "See `backburner push`.",
     "session": "See `backburner sessions`.",
 }
 

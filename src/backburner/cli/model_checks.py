@@ -3,7 +3,8 @@
 import asyncio
 from urllib.parse import urlsplit
 
-from backburner.app.doctor import check_engine, try_profile
+from backburner.app.doctor import check_engine
+from backburner.app.models.trial import try_profile
 from backburner.cli.findings import Finding, Level
 from backburner.cli.profile_summary import summarize
 from backburner.core.errors import MachineFailed

@@ -52,6 +52,12 @@ def with_server_finder(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+missed_option = click.option(
+    "--missed",
+    "catch_up",
+    type=click.Choice(["once", "skip"]),
+    help="Times missed while nothing could run: run once for all of them, or skip them.",
+)
 
 
 def limit_option(default: int, *, maximum: int | None = None) -> Callable[[Decorated], Decorated]:

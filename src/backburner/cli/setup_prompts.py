@@ -2,35 +2,27 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from backburner.app.doctor import list_models
-from backburner.core.errors import EngineFailed
-from backburner.settings import CLAUDE_ADDRESS, CLAUDE_MODEL, clean_address, clean_secret, is_near
-
-KINDS = {
-    "claude-key": "Claude, with an API key",
-    "claude-token": "Claude, with a subscription token (run `claude setup-token` to get one)",
-    "openai": "a local model, or any server with an OpenAI-compatible API",
-    "demo": "the demo, without a model",
-}
-#: In a sentence.
-MAX_MODELS_SHOWN = 20
-LOCAL_ADDRESS = "http://127.0.0.1:11434/v1"
+from backburner.app.models.entries import LOCAL_ADDRESS, read, to_table
+from backburner.app.models.trial import MAX_MODELS_SHOWN, list_offered
+from backburner.core.errors import BadSetting, EngineFailed
+from backburner.ports import MODEL_KINDS, ModelEntry, ModelKind
+from backburner.settings import CLAUDE_MODEL, clean_address, clean_secret, is_near
 
 
 def is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def ask_kind() -> str:
+def ask_kind() -> ModelKind:
     _require_terminal("--kind")
-    kinds = list(KINDS)
+    kinds = list(MODEL_KINDS)
     for number, kind in enumerate(kinds, 1):
-        click.echo(f"  {number}  {KINDS[kind]}")
+        click.echo(f"  {number}  {MODEL_KINDS[kind]}")
     numbers = [str(number) for number in range(1, len(kinds) + 1)]
     chosen = click.prompt(
         "Kind of model", type=click.Choice(numbers), default="1", show_choices=False
@@ -38,24 +30,21 @@ def ask_kind() -> str:
     return kinds[int(chosen) - 1]
 
 
-def ask_claude(
-    kind: str, *, secret: str | None, address: str | None, model: str | None
-) -> dict[str, Any]:
-    field = "token" if kind == "claude-token" else "key"
+def ask_entry(
+    kind: ModelKind, *, secret: str | None, address: str | None, model: str | None
+) -> ModelEntry:
+    if kind is ModelKind.DEMO:
+        return ModelEntry(kind=kind)
+    if kind is ModelKind.OPENAI:
+        return _ask_openai(secret=secret, address=address, model=model)
     if secret is None:
-        secret = _ask_secret("Token" if field == "token" else "API key")
+        secret = _ask_secret("Token" if kind is ModelKind.CLAUDE_TOKEN else "API key")
     if model is None and is_terminal():
         model = click.prompt("Model", default=CLAUDE_MODEL)
-    table = {"engine": "claude", field: secret}
-    if address and address.rstrip("/") != CLAUDE_ADDRESS:
-        table["address"] = address
-    # The default is left out, so that an update of Backburner can change it.
-    if model and model != CLAUDE_MODEL:
-        table["model"] = model
-    return table
+    return ModelEntry(kind=kind, model=model or "", address=address or "", secret=secret)
 
 
-def ask_openai(*, secret: str | None, address: str | None, model: str | None) -> dict[str, Any]:
+def _ask_openai(*, secret: str | None, address: str | None, model: str | None) -> ModelEntry:
     if address is None:
         _require_terminal("--address")
         address = click.prompt("Address", default=LOCAL_ADDRESS, value_proc=_parse_address)
@@ -66,8 +55,7 @@ def ask_openai(*, secret: str | None, address: str | None, model: str | None) ->
             names = " or ".join(_list_models(address, secret)[:MAX_MODELS_SHOWN])
             _require_terminal("--model", f": {names}" if names else "")
         model = _ask_model(address, secret)
-    table = {"engine": "openai", "address": address, "model": model}
-    return {**table, "key": secret} if secret else table
+    return ModelEntry(kind=ModelKind.OPENAI, model=model, address=address, secret=secret)
 
 
 def read_secret(file: str) -> str:
@@ -98,7 +86,7 @@ def _ask_secret(label: str, *, may_be_empty: bool = False) -> str | None:
 
 def _ask_model(address: str, secret: str | None) -> str:
     try:
-        models = asyncio.run(list_models(address, secret))
+        models = _ask_server(address, secret)
     except EngineFailed as error:
         click.echo(f"Cannot list the models of this server. {error}")
         models = ()
@@ -116,20 +104,17 @@ def _parse_address(text: str) -> str:
         raise click.BadParameter("use a URL such as https://host or http://host:1234") from None
 
 
-def find_unlisted(address: str, secret: str | None, model: str) -> str:
-    """Say so if a server does not list a model; some answer to any name with the one they have."""
-    names = _list_models(address, secret)
-    if not names or model in names:
-        return ""
-    return f"The server does not list {model}. It lists: {', '.join(names[:MAX_MODELS_SHOWN])}."
-
-
-def _list_models(address: str, secret: str | None) -> tuple[str, ...]:
+def _list_models(address: str, secret: str | None) -> Sequence[str]:
     """List the models of a server; none if it cannot tell them."""
     try:
-        return asyncio.run(list_models(address, secret))
-    except (EngineFailed, ValueError):
+        return _ask_server(address, secret)
+    except (EngineFailed, BadSetting):
         return ()
+
+
+def _ask_server(address: str, secret: str | None) -> Sequence[str]:
+    entry = ModelEntry(kind=ModelKind.OPENAI, model="any", address=address, secret=secret)
+    return asyncio.run(list_offered(read("local", to_table(entry))))
 
 
 def _require_terminal(option: str, choices: str = "") -> None:

@@ -41,6 +41,7 @@ from backburner.settings.sources import (
 )
 from backburner.settings.values import (
     Commands,
+    Contact,
     Count,
     CountOrNone,
     DatabaseUrl,
@@ -116,6 +117,11 @@ class Settings(BaseSettings):
         description="Public https URL when behind a reverse proxy. Requests for its host name are"
         " accepted; the proxy terminates TLS. Links in notices begin with it; without it, a"
         " worker on its own names commands instead.",
+    )
+    push_contact: Contact = Field(
+        default="",
+        description="Address at which push services of browsers reach you, if messages of this"
+        " server cause trouble. Default: `public_url`. Apple takes no messages without one.",
     )
     trusted_proxies: Networks = Field(
         default=(),
@@ -208,8 +214,8 @@ class Settings(BaseSettings):
     )
     private_networks: Networks = Field(
         default=(),
-        description="Private networks from which agents may fetch pages, and to whose MCP servers"
-        " users may connect.",
+        description="Private networks from which agents may fetch pages, to whose MCP servers users"
+        " may connect, and whose push services browsers may have.",
     )
     mcp_programs: McpPrograms = Field(
         default_factory=dict,

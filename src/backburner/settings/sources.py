@@ -27,7 +27,7 @@ class Variables(EnvSettingsSource):
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         if get_origin(field.annotation) is tuple:
             return [part.strip() for part in str(value).split(",") if part.strip()]
-        return _decode_table(variable(field_name), str(value))
+        return decode_table(variable(field_name), str(value))
 
 
 class FallbackSource(InitSettingsSource):
@@ -41,7 +41,7 @@ class FallbackSource(InitSettingsSource):
         values = super().__call__()
         tables = values.get("profiles")
         if isinstance(tables, str):
-            tables = _decode_table(f"{variable('profiles')}_FILE", tables)
+            tables = decode_table(f"{variable('profiles')}_FILE", tables)
         if isinstance(tables, dict):
             set_before = self.current_state.get("profiles", {})
             values["profiles"] = {name: tables[name] for name in tables if name not in set_before}
@@ -71,7 +71,7 @@ def read_models_file(folder: Path) -> dict[str, Any]:
     return read_toml(path, MODELS_SETTINGS) if os.path.exists(path) else {}  # noqa: PTH110
 
 
-def _decode_table(source: str, text: str) -> dict[str, Any]:
+def decode_table(source: str, text: str) -> dict[str, Any]:
     try:
         table = json.loads(text)
     except ValueError:

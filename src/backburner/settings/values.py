@@ -95,6 +95,18 @@ def _check_public_url(url: str) -> str:
     return f"https://{name}" if port in (None, 443) else f"https://{name}:{port}"
 
 
+def _check_contact(text: str) -> str:
+    """Refuse what some push services refuse: names without a dot, spaces and angle brackets."""
+    if not text:
+        return ""
+    is_address = re.fullmatch(r"mailto:[^\s<>@,]+@[\w-]+(\.[\w-]+)+", text)
+    parts = urlsplit(text)
+    is_url = parts.scheme == "https" and "." in (parts.hostname or "") and "@" not in parts.netloc
+    if not text.isascii() or not text.isprintable() or " " in text or not (is_address or is_url):
+        raise ValueError
+    return text
+
+
 def _check_file(path: Path | None) -> Path | None:
     return None if path is None else _check_folder(path)
 
@@ -221,6 +233,11 @@ PublicUrl = Annotated[
     str,
     AfterValidator(_check_public_url),
     Takes("an https URL without a path, such as https://backburner.example"),
+]
+Contact = Annotated[
+    str,
+    AfterValidator(_check_contact),
+    Takes("mailto: with an e-mail address, or an https URL"),
 ]
 File = Annotated[
     Path | None,

@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 import httpx2
 import pytest
 from sqlalchemy import update
+from support.mcp_peers.sessions import servers
 from support.oauth_peer.peer import OAuthPeer, oauth_peer
 from support.programs.programs import Start
 from support.requirements import requirement
 from support.stage.connections import (
     BROWSER,
+    ORIGIN,
     PHONE,
     add_connection,
     begin,
@@ -86,6 +88,35 @@ async def test_a_sign_in_without_renewal_says_when_it_ends(
     end = await sign_in.finish(deps, caller(), peer.approve(begun.url))
 
     assert end.connection.expires_at is not None
+
+
+async def test_a_server_gets_no_code_by_passing_the_browser_on_to_another_one(
+    deps: Deps, database: Database, peer: OAuthPeer, mail: Connection, start: Start
+) -> None:
+    """Neither says who it is at the end; the other one knows us, and may ask its user nothing."""
+    honest = parse_qs(urlsplit((await begin(deps, mail)).url).query)
+    peer.switch(iss="none")
+    with oauth_peer(start) as evil:
+        evil.switch(iss="none")
+        connection = add_connection(database, evil, name="evil", id=ConnectionId("x_evil"))
+        begun = await begin(deps, connection)
+        mine = parse_qs(urlsplit(begun.url).query)
+        passed_on = {
+            **{name: mine[name][0] for name in ("state", "code_challenge")},
+            **{name: honest[name][0] for name in ("client_id", "redirect_uri", "resource")},
+            "response_type": "code",
+            "code_challenge_method": "S256",
+        }
+        final = peer.approve(f"{peer.issuer}/authorize?{urlencode(passed_on)}")
+
+        with pytest.raises(ConnectionFailed, match="answered by another authorization server"):
+            await sign_in.finish(deps, caller(), final)
+        assert evil.record()["token_requests"] == []
+
+        # Nor does the other one send it where the answers of this one go.
+        passed_on["redirect_uri"] = mine["redirect_uri"][0]
+        with pytest.raises(AssertionError, match="invalid_request"):
+            peer.approve(f"{peer.issuer}/authorize?{urlencode(passed_on)}")
 
 
 async def test_a_final_address_is_good_once(deps: Deps, peer: OAuthPeer, mail: Connection) -> None:
@@ -382,17 +413,13 @@ async def test_a_registration_is_used_again_unless_nobody_got_in_with_it(
 async def test_a_client_that_the_user_has_given_is_used_again(
     deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
 ) -> None:
+    client_id, secret = peer.register_by_hand(f"{ORIGIN}/oauth/callback")
     await sign_in_as(deps, peer, mail)
-    registered = peer.record()["registrations"][0]
     peer.switch(registration=False)
     with pytest.raises(ConnectionFailed, match="beforehand"):
         await begin(deps, mail)
 
-    client = OAuthClient(
-        client_id=registered["client_id"],
-        secret=next(one for one in peer.record()["secrets"] if "client" in one),
-        is_given=True,
-    )
+    client = OAuthClient(client_id=client_id, secret=secret, is_given=True)
     begun = await begin(deps, mail, client=client, issuer=peer.issuer)
     await sign_in.finish(deps, caller(), peer.approve(begun.url))
     again = await sign_in_as(deps, peer, mail)
@@ -465,21 +492,33 @@ async def test_a_connection_without_tokens_is_signed_out(deps: Deps, mail: Conne
 async def test_tokens_of_a_removed_connection_are_revoked_unless_another_may_need_them(
     deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
 ) -> None:
-    await sign_in_as(deps, peer, mail)
-    registered = peer.record()["registrations"][0]
-    given = OAuthClient(
-        client_id=registered["client_id"],
-        secret=next(one for one in peer.record()["secrets"] if "client" in one),
-        is_given=True,
-    )
+    client_id, secret = peer.register_by_hand(f"{ORIGIN}/oauth/callback")
+    given = OAuthClient(client_id=client_id, secret=secret, is_given=True)
     other = add_connection(database, peer, id=ConnectionId("x_other"), name="other")
-    begun = await begin(deps, other, client=given, issuer=peer.issuer)
-    await sign_in.finish(deps, caller(), peer.approve(begun.url))
+    for connection in (mail, other):
+        begun = await begin(deps, connection, client=given, issuer=peer.issuer)
+        await sign_in.finish(deps, caller(), peer.approve(begun.url))
 
     assert await manage.remove(deps, caller(), mail.id) == ""
     assert peer.count("revoked") == 0
     assert await manage.remove(deps, caller(), other.id) == ""
     assert peer.count("revoked") == 1
+
+
+async def test_tokens_that_a_key_replaces_are_revoked(
+    deps: Deps, database: Database, peer: OAuthPeer, mail: Connection
+) -> None:
+    await sign_in_as(deps, peer, mail)
+    other = add_connection(database, peer, id=ConnectionId("x_other"), name="other")
+    await sign_in_as(deps, peer, other, "bob")
+    key = {"Authorization": await use(deps, other)}
+
+    reaching = replace(deps, tool_servers=servers())
+    await manage.set_headers(reaching, caller(), mail.id, key)
+
+    assert load(database, mail).auth is AuthKind.HEADER
+    assert peer.count("revoked") == 1
+    assert await use(deps, other)
 
 
 @pytest.mark.parametrize("endpoint", ["/nowhere", None])

@@ -342,6 +342,35 @@ async def test_nobody_has_new_tokens_before_they_are_stored(
     assert await is_let_in(peer, await asked)
 
 
+async def test_whoever_takes_a_renewal_over_lets_its_holder_store_new_tokens_first(
+    database: Database, keys: Path, clock: SetClock, peer: OAuthPeer, mail: Connection
+) -> None:
+    """The database was away for longer than the lease, and the old token is used up."""
+    peer.switch(reuse_revokes=True)
+    lease = timedelta(seconds=10)
+    store = LosingStore(database, fails=10**9)
+
+    async def fail() -> None:
+        store.is_down = True
+
+    async def come_back() -> None:
+        store.is_down = False
+
+    one = replace(other_process(database, keys, oauth=WatchedOAuth(fail)), store=store)
+    clock.advance(EXPIRED)
+    asked = asyncio.create_task(OAuthAccess(one, mail, lease).headers())
+    await store.failed.wait()
+    clock.advance(2 * lease)
+    other = other_process(database, keys)
+    other = replace(other, store=SlowStore(database, come_back))
+    headers = await OAuthAccess(other, mail, lease).headers()
+
+    assert await asked == headers
+    assert await is_let_in(peer, headers)
+    assert peer.count("refreshed") == 1
+    assert load(database, mail).state is ConnectionState.READY
+
+
 async def test_a_sign_in_meanwhile_counts_more_than_a_renewal(
     deps: Deps,
     database: Database,
@@ -396,7 +425,7 @@ async def test_a_renewal_that_comes_late_signs_in_again_what_another_has_found_s
     async def stand_still() -> None:
         clock.advance(timedelta(minutes=1))
         with pytest.raises(SignedOut, match="a process ended while it renewed the sign-in"):
-            await access(second, mail).headers()
+            await OAuthAccess(second, mail, timedelta(seconds=5)).headers()
         assert load(database, mail).state is ConnectionState.SIGNED_OUT
 
     first = other_process(database, keys, oauth=WatchedOAuth(stand_still))

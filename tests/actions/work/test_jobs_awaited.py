@@ -1,7 +1,7 @@
 """Waiting for jobs holds nothing; it is over when they settle, somebody speaks, or in time."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from support.stage.stage import BOUND
 from backburner.actions import chat as chats
 from backburner.actions import conversations
 from backburner.actions.origin import Origin
-from backburner.actions.work import control, wait
+from backburner.actions.work import control, deletion, wait
 from backburner.core.conversation import Conversation, Source, Status
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind, RunStatus
@@ -116,11 +116,14 @@ async def test_it_goes_on_only_when_the_last_has_settled(house: House) -> None:
 
 
 @requirement("C-block")
-async def test_one_that_needs_the_user_or_stands_still_is_not_waited_for(house: House) -> None:
+@pytest.mark.parametrize("delete", [conversations.delete, deletion.delete])
+async def test_one_that_needs_the_user_or_stands_still_is_not_waited_for(
+    house: House, delete: Callable[..., Awaitable[None]]
+) -> None:
     chat = await house.chat()
     one, two, three = await begin(house, chat, "ask somebody", "hang", "hang")
     await control.pause(house.deps, Origin.by_user(chat.user_id), ConversationId(two))
-    await conversations.delete(house.deps, chat.user_id, ConversationId(three))
+    await delete(house.deps, chat.user_id, ConversationId(three))
     await house.work()
 
     (*_, going_on) = house.prompts(chat)

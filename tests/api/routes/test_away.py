@@ -8,12 +8,13 @@ from typing import Any
 import httpx2
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Fail, Spend
+from support.doubles.engine import End, Fail, Spend, Wait
 from support.people.tokens import issue_token
 from support.requirements import requirement
 from support.stage.make import NOON, STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
+from support.stage.until import until
 from support.statements import watched
 
 from backburner.actions import away
@@ -72,6 +73,39 @@ async def let_things_happen(stage: Stage, clock: SetClock) -> None:
     clock.advance(HOUR)
     stage.engine.then(Spend(20), done)
     await stage.work()
+
+
+async def test_every_conversation_has_a_lane_with_its_runs_and_what_it_asked(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await header(stage)
+    await let_things_happen(stage, clock)
+    stage.engine.then(End({"complete": True}))
+    await stage.task(title="Quiet")
+    await stage.work()
+    stage.engine.then(Wait())
+    running = await stage.task(title="Runs")
+    await stage.take_up()
+    await until(lambda: len(stage.engine.requests) == 6)
+
+    found = await look(client, headers, since=(NOON - HOUR).isoformat())
+
+    lanes = {lane["title"]: lane for lane in found["lanes"]}
+    assert [(lane["title"], lane["state"]) for lane in found["lanes"]][:3] == [
+        ("Asks", "needs_you"),
+        ("Fails", "broke"),
+        ("Succeeds", "done"),
+    ]
+    assert {lanes["Quiet"]["state"], lanes["Runs"]["state"]} == {"quiet"}
+    assert found["lane_counts"] == {"needs_you": 1, "broke": 1, "done": 1, "quiet": 2}
+    bars = [(bar["started_at"], bar["status"]) for bar in lanes["Succeeds"]["bars"]]
+    assert bars == [("2026-11-16T12:00:00Z", "success"), ("2026-11-16T13:00:00Z", "success")]
+    assert [one["prompt"] for one in lanes["Asks"]["asked"]] == ["Go on?"]
+    (bar,) = lanes["Runs"]["bars"]
+    assert (bar["status"], bar["ended_at"]) == ("running", None)
+    assert found["is_cut"] is False
+    assert stage.load(running).title == "Runs"
+    stage.kill()
 
 
 @requirement("Z-away")
@@ -145,8 +179,8 @@ async def test_what_was_seen_never_goes_back_nor_beyond_now(
 ) -> None:
     headers = await header(stage)
     clock.advance(HOUR)
-    for until in (NOON + HOUR, NOON - HOUR, NOON + 9 * HOUR):
-        body = {"until": until.isoformat()}
+    for moment in (NOON + HOUR, NOON - HOUR, NOON + 9 * HOUR):
+        body = {"until": moment.isoformat()}
         answer = await client.post("/api/away/seen", headers=headers, json=body)
         found = await look(client, headers)
 
@@ -163,7 +197,7 @@ async def test_nobody_sees_what_happened_to_another(
     found = await look(client, stranger, since=(NOON - HOUR).isoformat())
 
     assert sum(found["totals"].values()) == 0
-    assert (found["ran"], found["needs"], found["told"]) == ([], [], [])
+    assert (found["ran"], found["needs"], found["told"], found["lanes"]) == ([], [], [], [])
     assert found["spent"]["tokens"] == 0
 
 
@@ -203,11 +237,15 @@ async def test_a_summary_stays_short_however_much_happened(
     found = await away.summarise(stage.deps, USER, since=clock.now - HOUR)
 
     assert found.totals.succeeded == away.MAX_AWAY_ROWS + 3
-    assert len(found.conversations) == away.MAX_AWAY_ROWS
+    assert len(found.conversations) == len(found.lanes) == away.MAX_AWAY_ROWS
+    assert found.is_cut
 
 
-async def test_a_summary_is_read_through_indexes(stage: Stage, client: httpx2.AsyncClient) -> None:
+async def test_a_summary_is_read_through_indexes(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
     headers = await header(stage)
+    await let_things_happen(stage, clock)
     with watched(stage.database) as queries:
         await look(client, headers)
     steps = [
@@ -219,7 +257,9 @@ async def test_a_summary_is_read_through_indexes(stage: Stage, client: httpx2.As
 
     scans = re.compile(rf"SCAN ({'|'.join(tables.metadata.tables)})\b")
     assert [step for step in steps if scans.match(step)] == []
-    assert sum("ix_runs_of_user (user_id=? AND ended_at>?" in step for step in steps) == 2
+    assert sum("ix_runs_of_user (user_id=? AND ended_at>?" in step for step in steps) == 3
+    asked = "ix_questions_of_conversation (user_id=? AND conversation_id=? AND asked_at>?"
+    assert any(asked in step for step in steps)
 
 
 def explain(stage: Stage, query: str, values: Any) -> list[str]:

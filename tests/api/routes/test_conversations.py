@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from support.cases.large_data import multiply
 from support.doubles.clock import SetClock
 from support.doubles.engine import Call, End, Say, ScriptedEngine, Spend
 from support.requirements import requirement
@@ -16,7 +17,9 @@ from support.stage.stage import Stage
 from support.stage.until import until
 from support.statements import watched
 
+from backburner.actions.conversations import MAX_PINNED
 from backburner.core.accounts import Role, Scope
+from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, PauseReason, Session
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
@@ -369,7 +372,7 @@ async def test_what_was_done_and_spent_outlives_what_it_was_for(ask: Asker, stag
     await stage.work()
     assert stage.history(task)[0].status is RunStatus.SUCCESS
 
-    await ask.do("DELETE", f"{PATH}/{task.id}")
+    await ask.do("DELETE", f"{PATH}/{task.id}?now=true")
 
     kept = select(tables.receipts.c.tool, tables.receipts.c.result)
     rows = stage.database.run(lambda tx: tx.connection.execute(kept).all())
@@ -458,3 +461,204 @@ async def test_a_page_takes_as_many_statements_for_many_conversations_as_for_one
     await stage.idle()
 
     assert many == few
+
+
+async def test_what_was_seen_is_marked_and_other_clients_are_told(ask: Asker, stage: Stage) -> None:
+    born = await ask.do("POST", PATH, {"message": "Watch CI, please."})
+    assert (born["unread"], born["unread_count"]) == (False, 0)
+    assert born["last_message"]["excerpt"] == "Watch CI, please."
+    await stage.work()
+    (listed,) = (await ask.get(PATH))["items"]
+    assert (listed["unread"], listed["unread_count"]) == (True, 1)
+    said = (await ask.get(f"{PATH}/{born['id']}/messages"))["items"][0]
+    assert listed["last_message"] == {
+        "id": said["id"],
+        "role": "assistant",
+        "excerpt": "Hello.",
+        "created_at": said["created_at"],
+    }
+    number = stage.database.run(lambda tx: tx.events.latest(USER))
+
+    seen = await ask.do("POST", f"{PATH}/{born['id']}/seen", {"up_to": said["id"]})
+
+    assert (seen["unread"], seen["unread_count"]) == (False, 0)
+    assert seen["updated_at"] == listed["updated_at"]
+    (told,) = stage.database.run(lambda tx: tx.events.after(USER, number, limit=9))
+    assert (told.kind, told.conversation) == ("conversation", born["id"])
+    # Nothing changes any more.
+    await ask.do("POST", f"{PATH}/{born['id']}/seen")
+    assert stage.database.run(lambda tx: tx.events.latest(USER)) == told.number
+
+
+async def test_nothing_is_seen_up_to_a_message_from_elsewhere(ask: Asker, stage: Stage) -> None:
+    here, other = [await ask.do("POST", PATH, {"message": "Hello."}) for _ in range(2)]
+    await stage.work()
+    foreign = (await ask.get(f"{PATH}/{other['id']}/messages"))["items"][0]
+
+    answer = await ask("POST", f"{PATH}/{here['id']}/seen", {"up_to": foreign["id"]})
+
+    assert answer.status_code == 404
+    assert (await ask.get(f"{PATH}/{here['id']}"))["unread"] is True
+
+
+async def test_pinned_conversations_are_a_section_of_the_list(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    chats = [await stage.chat() for _ in range(3)]
+    child = await stage.task(EVERY_HOUR, parent_id=chats[0].id)
+    clock.advance(MINUTE)
+    for one in (chats[0].id, child.id):
+        pinned = await ask.do("PATCH", f"{PATH}/{one}", {"pinned": True})
+        assert pinned["pinned_at"] == "2026-11-16T12:01:00Z"
+        assert pinned["updated_at"] == "2026-11-16T12:00:00Z"
+
+    def ids(listed: Any) -> set[str]:
+        return {one["id"] for one in listed["items"]}
+
+    assert ids(await ask.get(PATH, pinned=True)) == {chats[0].id, child.id}
+    # The child stands under its parent.
+    assert ids(await ask.get(PATH, pinned=False)) == {chats[1].id, chats[2].id}
+    assert ids(await ask.get(PATH)) == {chat.id for chat in chats}
+    unpinned = await ask.do("PATCH", f"{PATH}/{chats[0].id}", {"pinned": False, "title": "New"})
+    assert (unpinned["pinned_at"], unpinned["title"]) == (None, "New")
+    assert unpinned["updated_at"] == "2026-11-16T12:01:00Z"
+
+
+async def test_so_many_conversations_can_be_pinned_and_a_refusal_changes_nothing(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    await ask.do("PATCH", f"{PATH}/{chat.id}", {"pinned": True})
+    stage.database.run(
+        lambda tx: multiply(tx.connection, tables.conversations, USER, MAX_PINNED - 1)
+    )
+    other = await stage.chat()
+
+    refused = await ask("PATCH", f"{PATH}/{other.id}", {"pinned": True, "title": "New"})
+
+    assert refused.status_code == 409
+    assert "Unpin one" in refused.json()["hint"]
+    assert stage.load(other).title == other.title
+    # One that is pinned stays so, however often it is asked for.
+    assert (await ask("PATCH", f"{PATH}/{chat.id}", {"pinned": True})).status_code == 200
+
+
+async def test_the_list_is_filtered_by_states_as_people_think_of_them(
+    ask: Asker, stage: Stage
+) -> None:
+    task = await stage.task(EVERY_HOUR)
+    chat, archived = await stage.chat(), await stage.chat()
+    await ask.do("POST", f"{PATH}/{archived.id}/archive")
+    await stage.task(EVERY_HOUR, parent_id=chat.id)
+
+    async def listed(**filters: Any) -> list[tuple[str, list[str]]]:
+        return [(one["id"], one["states"]) for one in (await ask.get(PATH, **filters))["items"]]
+
+    assert await listed(state="archived") == [(archived.id, ["archived"])]
+    # Children are found as well.
+    assert len(await listed(state="scheduled")) == 2
+    assert await listed(state="working") == []
+    await ask.do("POST", f"{PATH}/{task.id}/pause")
+    assert await listed(state="paused") == [(task.id, ["paused"])]
+    assert await listed(state="paused", pinned=True) == []
+    assert (await ask("GET", PATH, params={"state": "odd"})).status_code == 422
+
+
+async def test_unread_conversations_are_listed_apart(ask: Asker, stage: Stage) -> None:
+    chat, other = await stage.chat(), await stage.chat()
+    child = await stage.task(EVERY_HOUR, parent_id=chat.id)
+    await stage.work()
+
+    def ids(listed: Any) -> set[str]:
+        return {one["id"] for one in listed["items"]}
+
+    # The child is found as well, which has reported to its parent.
+    assert ids(await ask.get(PATH, unread=True)) == {chat.id, child.id}
+    assert ids(await ask.get(PATH, unread=False)) == {other.id}
+    await ask.do("POST", f"{PATH}/{chat.id}/seen")
+    assert ids(await ask.get(PATH, unread=True)) == {child.id}
+    assert (await ask("GET", PATH, params={"unread": "odd"})).status_code == 422
+
+
+async def test_a_list_shows_what_was_spent_and_what_may_be(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    child = await stage.task(EVERY_HOUR, parent_id=chat.id)
+    plain = await ask.get(f"{PATH}/{chat.id}")
+    assert (plain["spent"], plain["allowance"]) == ({"micros": 0, "tokens": 0}, None)
+    limit = Allowance(AllowanceScope.CONVERSATION, tokens=50)
+    stage.database.run(lambda tx: tx.spending.set_allowance(USER, limit, chat.id))
+    stage.engine.then(Spend(40))
+    await stage.work()
+
+    (listed,) = (await ask.get(PATH))["items"]
+
+    # The task counts to the conversation that it belongs to.
+    assert listed["spent"]["tokens"] == 40
+    assert listed["allowance"] == {
+        "scope": "conversation",
+        "micros": None,
+        "tokens": 50,
+        "spent": listed["spent"],
+        "is_used_up": False,
+        "is_own": True,
+        "at_most": None,
+    }
+    shown = await ask.get(f"{PATH}/{child.id}")
+    assert (shown["spent"], shown["allowance"]) == (None, None)
+    ask.api.state.deps = replace(
+        stage.deps, allowances=(Allowance(AllowanceScope.CONVERSATION, tokens=9),)
+    )
+    other = await stage.chat()
+    assert (await ask.get(f"{PATH}/{other.id}"))["allowance"]["tokens"] == 9
+
+
+async def test_a_search_shows_where_its_words_were_found(ask: Asker) -> None:
+    born = await ask.do("POST", PATH, {"message": "Watch the Café, please.", "title": "Paris"})
+    await ask.do("POST", PATH, {"message": "Watch CI."})
+    await ask.do("POST", f"{PATH}/{born['id']}/archive")
+    assert (await ask.get(PATH, q="cafe"))["items"] == []
+
+    (found,) = (await ask.get(PATH, q="paris CAFE", archived=True))["items"]
+
+    title, said = found["hits"]
+    assert (title["found_in"], title["message_id"]) == ("title", None)
+    assert title["parts"] == [{"text": "Paris", "is_hit": True}]
+    assert (said["found_in"], said["role"]) == ("message", "user")
+    assert (said["message_id"], said["created_at"]) == (
+        found["last_message"]["id"],
+        found["last_message"]["created_at"],
+    )
+    assert [(part["text"], part["is_hit"]) for part in said["parts"]] == [
+        ("Watch the ", False),
+        ("Café", True),
+        (", please.", False),
+    ]
+    assert all(one["hits"] == [] for one in (await ask.get(PATH))["items"])
+
+
+async def test_a_deleted_conversation_is_restored_or_removed_at_once(
+    ask: Asker, stage: Stage
+) -> None:
+    chat, other = await stage.chat(), await stage.chat()
+    await ask.do("DELETE", f"{PATH}/{chat.id}")
+    assert (await ask("DELETE", f"{PATH}/{other.id}", params={"now": True})).status_code == 204
+
+    restored = await ask.do("POST", f"{PATH}/{chat.id}/restore")
+
+    assert (restored["id"], restored["status"]) == (chat.id, "active")
+    assert (await ask("POST", f"{PATH}/{other.id}/restore")).status_code == 404
+    assert (await ask("POST", f"{PATH}/{chat.id}/restore")).status_code == 404
+    assert [one["id"] for one in (await ask.get(PATH))["items"]] == [chat.id]
+
+
+async def test_the_child_of_a_deleted_conversation_is_not_restored_alone(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    task = await stage.task(EVERY_HOUR, parent_id=chat.id)
+    await ask.do("DELETE", f"{PATH}/{chat.id}")
+
+    refused = await ask("POST", f"{PATH}/{task.id}/restore")
+
+    assert refused.status_code == 409
+    assert refused.json()["hint"] == "Restore that one."

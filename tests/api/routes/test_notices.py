@@ -29,6 +29,24 @@ async def test_notices_are_listed_newest_first_and_seen(ask: Asker, stage: Stage
     assert await ask.do("POST", "/api/notices/seen", {"up_to": told[1]["id"]}) == {"seen": 0}
 
 
+async def test_a_notice_is_seen_once_its_question_is_answered_or_its_conversation_read(
+    ask: Asker, stage: Stage
+) -> None:
+    question = {"type": "choice", "prompt": "Which one?", "options": ["left", "right"]}
+    stage.engine.then(End({"needs_input": True, "message": "Two.", "question": question}))
+    asks = await stage.task()
+    await stage.work()
+    done = await stage.task()
+    await stage.work()
+    assert len((await ask.get("/api/notices", unseen=True))["items"]) == 2
+
+    await ask.do("POST", f"/api/questions/{stage.question(asks).id}/answer", {"answer": "left"})
+    (unseen,) = (await ask.get("/api/notices", unseen=True))["items"]
+    assert unseen["conversation_id"] == done.id
+    await ask.do("POST", f"/api/conversations/{done.id}/seen")
+    assert (await ask.get("/api/notices", unseen=True))["items"] == []
+
+
 async def test_a_notice_names_its_work_and_what_to_open(ask: Asker, stage: Stage) -> None:
     question = {"type": "choice", "prompt": "Which one?", "options": ["left", "right"]}
     stage.engine.then(End({"needs_input": True, "message": "I found two.", "question": question}))

@@ -13,6 +13,7 @@ from support.stage.stage import Stage
 from backburner.core.conversation import Conversation
 
 MINUTE = timedelta(minutes=1)
+ONE_OF = "Send either an `answer` or `values`."
 
 
 async def asking(stage: Stage, kind: str = "confirmation", title: str = "Work") -> Conversation:
@@ -53,6 +54,11 @@ async def test_a_question_is_answered_once_and_with_what_fits(ask: Asker, stage:
     assert wrong.status_code == 400
     assert "left, right" in wrong.json()["hint"]
     assert (await ask("POST", path, {"answer": 7})).status_code == 422
+    for body in ({}, {"answer": "left", "values": {}}):
+        neither = await ask("POST", path, body)
+        assert (neither.status_code, neither.json()["detail"]) == (400, ONE_OF)
+    form = await ask("POST", path, {"values": {"way": "left"}})
+    assert (form.status_code, form.json()["hint"]) == (400, "Send an `answer`.")
     await ask.do("POST", path, {"answer": "Left"})
 
     assert (await ask("POST", path, {"answer": "right"})).status_code == 409

@@ -1,14 +1,16 @@
 """`/api/runs`: what was done, and how it ended."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, Fail, Spend
+from support.doubles.engine import Call, Fail, Spend, Wait
 from support.requirements import requirement
 from support.stage.api_stage import Asker
 from support.stage.make import NOON
+from support.stage.provider import DOWN
 from support.stage.stage import Stage
 from support.stage.until import until
 
@@ -149,3 +151,61 @@ async def test_ones_own_runs_are_listed_by_status(
     assert ended == [run.id for run in stage.history(task)]
     assert first["items"][0]["running"] is None
     assert (await ask("GET", "/api/runs", params={"status": "gone"})).status_code == 422
+
+
+@requirement("B-now")
+async def test_a_run_in_progress_is_listed_with_its_progress_and_cost(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    go_on = asyncio.Event()
+    stage.engine.then(Spend(7), Wait(go_on))
+    await stage.task(EVERY_HOUR, title="Watch CI")
+    await stage.take_up()
+    await stage.engine.began.wait()
+    turn = stage.only_run().claim.turn
+    stage.database.run(lambda tx: tx.runs.save_progress(turn, "Read 40 of 120 files"))
+    clock.advance(timedelta(seconds=5))
+
+    (shown,) = (await ask.get("/api/runs"))["items"]
+
+    assert shown["progress"]["text"] == "Read 40 of 120 files"
+    assert (shown["worked_seconds"], shown["spent"]["tokens"]) == (5, 7)
+    assert (shown["waits_for"], shown["resumes_at"]) == (None, None)
+    go_on.set()
+    await stage.idle()
+
+
+@requirement("B-now")
+async def test_a_queued_run_says_what_it_waits_for(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    await stage.task(EVERY_HOUR, title="Waits")
+    stage.engine.then(DOWN)
+    await stage.work()
+    clock.advance(timedelta(seconds=1))
+
+    (shown,) = (await ask.get("/api/runs", status="queued"))["items"]
+
+    assert shown["waits_for"].startswith("It waits: ")
+    assert shown["resumes_at"] == "2026-11-16T12:00:00Z"
+    assert (shown["running"], shown["worked_seconds"]) == (None, 0)
+
+
+async def test_runs_that_have_ended_are_listed_whatever_became_of_them(
+    ask: Asker, mate: Asker, stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(Spend(7))
+    stage.engine.then(Fail(EngineFailed("Broken.")))
+    task = await stage.task(EVERY_HOUR)
+    for _ in range(2):
+        await stage.work()
+        clock.advance(HOUR)
+
+    first = await ask.get("/api/runs", status="ended", limit=1)
+    second = await ask.get("/api/runs", status="ended", limit=1, cursor=first["next"])
+
+    runs = [*first["items"], *second["items"]]
+    assert [run["id"] for run in runs] == [run.id for run in stage.history(task)]
+    assert [run["status"] for run in runs] == ["failure", "success"]
+    assert runs[1]["spent"]["tokens"] == 7
+    assert (await mate.get("/api/runs", status="ended"))["items"] == []

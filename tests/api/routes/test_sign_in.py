@@ -52,6 +52,8 @@ async def test_with_login_and_password_one_gets_a_cookie(
     assert "secure" not in cookie
     assert browser.cookies[SESSION_COOKIE] not in answer.text
     assert await is_in(browser)
+    # A page forgets what it keeps of somebody else.
+    assert answer.json()["user"] == (await browser.get("/api/me")).json()["id"]
 
 
 async def test_over_tls_the_cookie_never_leaves_it(

@@ -7,13 +7,14 @@ import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Spend
 from support.requirements import requirement
-from support.stage.api_stage import Asker
+from support.stage.api_stage import AskAs, Asker
 from support.stage.make import USER
 from support.stage.stage import PLACE, Stage
 
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask, add
+from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import ConversationId
@@ -351,3 +352,32 @@ async def test_a_task_set_up_twice_with_one_key_is_there_once(ask: Asker) -> Non
 
     assert [answer.status_code for answer in answers] == [201, 201]
     assert len((await ask.get("/api/tasks"))["items"]) == 1
+
+
+async def test_a_task_is_given_an_allowance_by_who_may_consent(ask: Asker, ask_as: AskAs) -> None:
+    made = await make(ask, allowance="$2")
+
+    standing = (await ask.get(f"/api/conversations/{made['id']}/stats"))["allowance"]
+    assert (standing["micros"], standing["is_own"]) == (2_000_000, True)
+    assert (await refused(ask, "/api/tasks", {**NEW, "name": "b", "allowance": "2"}))[0] == 400
+
+    token = await ask_as(USER, Scope.READ, Scope.WRITE)
+    status, detail = await refused(token, "/api/tasks", {**NEW, "name": "c", "allowance": "$2"})
+    assert (status, detail) == (403, "This token may not consent for its user.")
+    assert [one["name"] for one in (await ask.get("/api/tasks"))["items"]] == ["watch-ci"]
+
+
+async def test_a_task_can_be_set_up_paused_and_tried_before_it_starts(
+    ask: Asker, stage: Stage
+) -> None:
+    made = await make(ask, when="now", paused=True)
+    assert (made["status"], made["pause_reason"], made["next_times"]) == ("paused", "user", [])
+    await stage.work()
+    assert stage.engine.requests == []
+
+    await ask.do("POST", f"/api/tasks/{made['id']}/test-run")
+    await stage.work()
+    assert (await ask.get(f"/api/tasks/{made['id']}"))["run_count"] == 0
+    assert (await ask.do("POST", f"/api/tasks/{made['id']}/resume"))["status"] == "active"
+    await stage.work()
+    assert (await ask.get(f"/api/tasks/{made['id']}"))["run_count"] == 1

@@ -150,3 +150,23 @@ async def test_there_are_so_many_tokens_and_no_more(
 
     answer = await browser.post("/api/tokens", json={"name": "x"}, headers=headers)
     assert answer.status_code == 429
+
+
+async def test_a_session_is_listed_with_its_browser_in_our_words(
+    browser: httpx2.AsyncClient, stage: Stage
+) -> None:
+    await people.add(stage)
+    odd = "<script> Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0"
+    await people.sign_in(browser, headers={"user-agent": odd})
+
+    listed = await browser.get("/api/sessions")
+
+    (session,) = listed.json()["items"]
+    assert (session["device"], session["is_this"]) == ("Firefox on Linux", True)
+    assert "script" not in listed.text
+    new = {"current": people.PASSWORD, "password": "other words than before"}
+    await browser.put(
+        "/api/password", json=new, headers={"user-agent": "Mozilla/5.0 (iPad) Safari/1"}
+    )
+    (session,) = (await browser.get("/api/sessions")).json()["items"]
+    assert session["device"] == "Safari on iPad"

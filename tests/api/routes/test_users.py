@@ -358,7 +358,12 @@ async def test_nothing_made_for_somebody_who_is_shut_out_lets_them_in(
 
 
 def test_a_secret_does_not_show_where_it_is_held() -> None:
-    issued = credentials.IssuedCredential(id="k_1", secret="bb_canary", expires_at=None)  # noqa: S106
+    issued = credentials.IssuedCredential(
+        id="k_1",
+        user=USER,
+        secret="bb_canary",  # noqa: S106
+        expires_at=None,
+    )
     bodies = [
         InvitationAcceptanceBody(invitation="bb_canary", login="ada", password="canary of words"),  # type: ignore[arg-type]  # noqa: S106
         SignInBody(link="bb_canary"),  # type: ignore[arg-type]

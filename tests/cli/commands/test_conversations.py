@@ -80,3 +80,69 @@ def test_an_open_child_is_indented_under_its_conversation(
     title_at = lines[0].index("TITLE")
     assert line[title_at:] == "  Check CI"
     assert lines.index(line) == 2
+
+
+def test_what_is_read_is_seen_and_what_programs_read_is_not(
+    ask: Callable[..., Any], talk: Call
+) -> None:
+    here = ask("say", "hello there")["conversation_id"]
+    ask("conversations", here)
+    assert [one["unread_count"] for one in ask("conversations")] == [1]
+    assert " 1 " in talk("conversations").out[1]
+
+    assert [one["id"] for one in ask("conversations", "--unread")] == [here]
+
+    talk("conversations", here)
+    assert [one["unread_count"] for one in ask("conversations")] == [0]
+    assert ask("conversations", "--unread") == []
+
+    talk("say", "--in", here, "and now?")
+    assert [one["unread_count"] for one in ask("conversations")] == [0]
+
+
+def test_conversations_are_pinned_and_listed_by_their_state(
+    ask: Callable[..., Any], talk: Call
+) -> None:
+    here = ask("say", "--no-wait", "remind me every day at 9 to water the flowers")[
+        "conversation_id"
+    ]
+    wait_for(lambda: ask("conversations", here)["schedule"])
+    title = ask("conversations", here)["title"]
+
+    pinned = talk("conversations", "pin", here)
+    listed = [one["id"] for one in ask("conversations", "--pinned")]
+    shown = talk("conversations", here)
+    unpinned = talk("conversations", "unpin", here)
+
+    assert (pinned.out, unpinned.out) == ([f"Pinned: {title}."], [f"Unpinned: {title}."])
+    assert listed == [here]
+    assert any(line.split() == ["pinned", "yes"] for line in shown.out)
+    assert ask("conversations", "--pinned") == []
+    assert [one["id"] for one in ask("conversations", "--state", "scheduled")] == [here]
+    assert ask("conversations", "--state", "failed") == []
+
+
+def test_a_search_shows_what_it_found(ask: Callable[..., Any], talk: Call) -> None:
+    here = ask("say", "--no-wait", "the café is closed")["conversation_id"]
+    wait_for(lambda: len(ask("conversations", here)["messages"]) > 1)
+
+    found = talk("conversations", "--search", "CAFE closed").out
+
+    assert found[1].startswith(here[:12])
+    assert any(line.strip() == "user: the café is closed" for line in found[2:])
+
+
+def test_a_deleted_conversation_comes_back_for_a_while(ask: Callable[..., Any], talk: Call) -> None:
+    here = ask("say", "--no-wait", "hello there")["conversation_id"]
+
+    deleted = talk("conversations", "delete", here, "--yes")
+    gone = talk("conversations", here)
+    restored = talk("conversations", "undelete", here)
+    removed = talk("conversations", "delete", here, "--yes", "--now")
+    again = talk("conversations", "undelete", here)
+
+    assert f"`backburner conversations undelete {here}`" in deleted.out[0]
+    assert gone.code == 3
+    assert restored.out == ["Restored: hello there."]
+    assert removed.out == ["Deleted."]
+    assert again.code == 3

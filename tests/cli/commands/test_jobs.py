@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.programs.cli_server import Call
+from support.programs.cli_server import Call, wait_for
 from support.requirements import requirement
+
+from backburner.cli.commands.jobs import describe_status
 
 #: The start of the demo's reply to anything it does not understand.
 REPLY = "I am a demo without a language model"
@@ -19,6 +21,26 @@ def jobs(talk: Call) -> Call:
 @pytest.fixture
 def ask_jobs(ask: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: ask("jobs", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        ({}, "running"),
+        ({"paused": True}, "running (paused)"),
+        ({"needs_you": True}, "running (needs you)"),
+        # Whichever of them was asked, it is the same for both.
+        ({"paused": True, "waits_for": "Reconnect mail."}, "running (waits for: reconnect mail)"),
+        (
+            {"needs_you": True, "waits_for": "Reconnect mail."},
+            "running (waits for: reconnect mail)",
+        ),
+    ],
+)
+def test_a_job_is_listed_with_what_it_waits_for(facts: dict[str, Any], shown: str) -> None:
+    job = {"status": "running", "paused": False, "needs_you": False, "waits_for": None}
+
+    assert describe_status(job | facts) == shown
 
 
 def test_a_job_is_started_awaited_shown_resumed_and_deleted(
@@ -165,3 +187,18 @@ def test_one_job_is_one_row_among_conversations(
 
     assert row["id"] == started["parent_id"]
     assert [one["id"] for one in by_kind] == [started["id"]]
+
+
+def test_jobs_are_shown_below_their_conversation(ask: Callable[..., Any], talk: Call) -> None:
+    assert talk("jobs", "tree").out == ["No jobs."]
+    chat_id = ask("say", "--no-wait", "hello")["conversation_id"]
+    job = ask("jobs", "start", "--in", chat_id, "--name", "Count", "Count the files.")
+    wait_for(lambda: ask("jobs", "show", job["id"])["status"] == "completed")
+
+    heading, line = talk("jobs", "tree", chat_id).out
+
+    assert heading.startswith(chat_id[:12])
+    assert heading.endswith("(1 of 1 done)")
+    assert line.split() == [job["id"][:12], "completed", "Count"]
+    assert talk("jobs", "tree").out == [heading, line]
+    assert ask("jobs", "tree")["trees"][0]["conversation_id"] == chat_id

@@ -54,7 +54,10 @@ def test_a_fresh_installation_replies_at_once(
     away = call("away", "--seen")
 
     # The demo names the program the way the server was started.
-    assert helped.out[-1] == "To talk to a real model, run `python3 dev.py run setup`."
+    assert helped.out[-1] == (
+        "For a real model, run `python3 dev.py run setup`, or set one up on the page, in Settings"
+        " under Model."
+    )
     assert said.code == 0, said.err
     assert said.out[0].startswith("All right.")
     assert said.err == [f"[in {conversation['id'][:12]}]"]

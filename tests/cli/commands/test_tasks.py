@@ -170,6 +170,7 @@ def test_a_task_is_created_to_run_after_another(ask: Callable[..., Any]) -> None
     [
         ("paused", "user", "paused"),
         ("paused", "failures", "paused (failures)"),
+        ("paused", "connection_removed", "paused (connection removed)"),
         ("done", None, "done"),
     ],
 )

@@ -190,7 +190,7 @@ def test_a_skipped_run_says_why_wherever_it_is_shown(
     assert talk("tasks", "history", task_id).out[1].endswith(f"  {why}")
     assert f"last result          skipped: {why}" in talk("tasks", "show", task_id).out
     (run_id,) = [one["id"] for one in ask("runs", task_id)]
-    assert f"result   {why}" in talk("runs", task_id, run_id).out
+    assert f"result        {why}" in talk("runs", task_id, run_id).out
     (run,) = ask("runs", task_id)
     assert (run["skipped"]["reason"], run["skipped"]["in_words"]) == ("waiting for you", why)
     assert "1 skipped" in talk("away").out[0]

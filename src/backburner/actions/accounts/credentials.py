@@ -39,6 +39,7 @@ class IssuedCredential:
     """A new credential. The secret is shown once and not stored."""
 
     id: str
+    user: UserId
     secret: str = field(repr=False)
     expires_at: datetime | None
 
@@ -63,17 +64,19 @@ def issue(
     *,
     name: str = "",
     expires_at: datetime | None = None,
+    device: str = "",
 ) -> IssuedCredential:
     """Make a credential; without a time it is good as long as its kind is."""
     if expires_at is None and kind in CREDENTIAL_LIFETIMES:
         expires_at = tx.now + CREDENTIAL_LIFETIMES[kind]
-    return issue_new(tx, user, NewCredential(kind, scopes, name=name, expires_at=expires_at))
+    new = NewCredential(kind, scopes, name=name, expires_at=expires_at, device=device)
+    return issue_new(tx, user, new)
 
 
 def issue_new(tx: Tx, user: UserId, new: NewCredential) -> IssuedCredential:
     secret = CREDENTIAL_PREFIX + secrets.token_urlsafe(32)
     made = tx.credentials.issue(user, secret_digest(secret), new, now=tx.now)
-    return IssuedCredential(id=made, secret=secret, expires_at=new.expires_at)
+    return IssuedCredential(id=made, user=user, secret=secret, expires_at=new.expires_at)
 
 
 async def create_token(

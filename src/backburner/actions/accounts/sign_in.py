@@ -18,7 +18,7 @@ from backburner.ports import Hint, HintKind, Tx
 
 
 async def sign_in(
-    deps: Deps, login: str, password: str, *, address: str, before: str = ""
+    deps: Deps, login: str, password: str, *, address: str, before: str = "", device: str = ""
 ) -> IssuedCredential | None:
     """Start a session; `before` is the secret of the session it replaces. None: wrong password."""
     login = login.strip().lower()
@@ -34,13 +34,13 @@ async def sign_in(
             return None
         tx.rate_limits.reset(by_login)
         tx.rate_limits.refund(by_address)
-        return start_session(tx, user, before)
+        return start_session(tx, user, before, device=device)
 
     return await deps.store.transact(work)
 
 
 async def sign_in_by_link(
-    deps: Deps, secret: str, *, address: str, before: str = ""
+    deps: Deps, secret: str, *, address: str, before: str = "", device: str = ""
 ) -> IssuedCredential | None:
     """Start a session with a link, which is consumed. None: the link is no longer valid."""
     owner = await rate_limit.find_by_secret(deps, secret, CredentialKind.LINK, address=address)
@@ -50,7 +50,7 @@ async def sign_in_by_link(
     def work(tx: Tx) -> IssuedCredential | None:
         if not tx.credentials.consume(secret_digest(secret), CredentialKind.LINK, now=tx.now):
             return None
-        return start_session(tx, owner[0], before)
+        return start_session(tx, owner[0], before, device=device)
 
     return await deps.store.transact(work)
 
@@ -71,7 +71,14 @@ async def issue_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
 
 
 async def change_password(
-    deps: Deps, caller: Caller, *, login: str | None, current: str, password: str, address: str
+    deps: Deps,
+    caller: Caller,
+    *,
+    login: str | None,
+    current: str,
+    password: str,
+    address: str,
+    device: str = "",
 ) -> IssuedCredential:
     """Set a password, revoke every session and token, and start a new session."""
     check_direct(caller)
@@ -88,13 +95,13 @@ async def change_password(
         if tx.accounts.password_hash(caller.user) != stored_hash:
             raise Conflict("The password was changed meanwhile.", hint="Sign in again.")
         set_password(tx, caller.user, name, hashed)
-        return start_session(tx, caller.user)
+        return start_session(tx, caller.user, device=device)
 
     return await deps.store.transact(work)
 
 
 async def redeem_reset(
-    deps: Deps, secret: str, password: str, *, address: str
+    deps: Deps, secret: str, password: str, *, address: str, device: str = ""
 ) -> IssuedCredential | None:
     """Set a new password with a reset secret from an operator. None: it is no longer valid."""
     owner = await rate_limit.find_by_secret(deps, secret, CredentialKind.RESET, address=address)
@@ -108,7 +115,7 @@ async def redeem_reset(
         if not tx.credentials.consume(secret_digest(secret), CredentialKind.RESET, now=tx.now):
             return None
         set_password(tx, user, name, hashed)
-        return start_session(tx, user)
+        return start_session(tx, user, device=device)
 
     return await deps.store.transact(work)
 
@@ -120,7 +127,7 @@ def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
     revoke_credentials(tx, user)
 
 
-def start_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
+def start_session(tx: Tx, user: UserId, before: str = "", *, device: str = "") -> IssuedCredential:
     """Start a session with a new secret, and revoke the browser's previous one."""
     found = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
     previous = found[0] if found else None
@@ -128,7 +135,7 @@ def start_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
         tx.credentials.revoke(previous.user, previous.credential, previous.kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, previous.user))
     scopes = scopes_of(tx.accounts.load(user).role)
-    return issue(tx, user, CredentialKind.SESSION, scopes)
+    return issue(tx, user, CredentialKind.SESSION, scopes, device=device)
 
 
 def _login_and_password(tx: Tx, user: UserId, login: str | None) -> tuple[str, str | None]:

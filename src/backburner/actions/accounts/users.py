@@ -1,6 +1,6 @@
 """Users: the owner, and accounts that operators invite, change and disable."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from backburner.actions import steps
@@ -77,6 +77,11 @@ async def list_users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[U
     (last_id,) = after or ("",)
     rows = await deps.store.read(lambda tx: tx.accounts.page(after=last_id, limit=limit + 1))
     return make_page(rows, limit, lambda last: (last.id,))
+
+
+async def load_known(deps: Deps, user_ids: Collection[UserId]) -> Sequence[User]:
+    """Load those of some users that there still are. Only for operators."""
+    return await deps.store.read(lambda tx: tx.accounts.known(user_ids))
 
 
 async def add(
@@ -180,7 +185,14 @@ async def revoke_invitation(deps: Deps, invitation_id: str, *, actor: UserId) ->
 
 
 async def accept(
-    deps: Deps, secret: str, *, login: str, password: str, name: str, address: str
+    deps: Deps,
+    secret: str,
+    *,
+    login: str,
+    password: str,
+    name: str,
+    address: str,
+    device: str = "",
 ) -> IssuedCredential | None:
     """Create an account with an invitation, and start a session. None: no longer valid."""
     login, name, user = check_login(login), check_name(name), new_user_id()
@@ -198,7 +210,7 @@ async def accept(
         _add(tx, user, login=login, name=name, role=role)
         tx.audit.record(Act.INVITATION_ACCEPTED, actor=user, user=user, detail=f"{login}, {role}")
         set_password(tx, user, login, hashed)
-        return start_session(tx, user)
+        return start_session(tx, user, device=device)
 
     return await deps.store.transact(work)
 

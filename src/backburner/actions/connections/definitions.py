@@ -168,7 +168,10 @@ async def tick(
     name: str,
     changes: Mapping[str, bool | None],
 ) -> None:
-    """Say what a tool does: `read_only`, `repeatable` or both. None: the catalogue counts."""
+    """Say what a tool does: `read_only`, `repeatable`, or both; None: the catalogue counts.
+
+    `off` takes it away from agents, also before its definition is accepted.
+    """
     consent.check_scope(caller)
 
     def work(tx: Tx) -> None:
@@ -180,13 +183,14 @@ async def tick(
                 f"{connection.name} has no tool {name[:80]!r}.",
                 hint=f"See `backburner connections tools {connection.name}`.",
             )
-        if not tool.is_offered:
+        if (tool.gone or not tool.is_accepted) and changes.keys() != {"off"}:
             raise Conflict(
                 f"Agents do not get {name!r} as it is now.", hint="Accept its definition first."
             )
         ticks = Ticks(
             read_only=changes.get("read_only", tool.ticks.read_only),
             repeatable=changes.get("repeatable", tool.ticks.repeatable),
+            off=bool(changes.get("off", tool.ticks.off)),
         )
         if ticks != tool.ticks:
             tx.connections.put_tools(caller.user, connection_id, [replace(tool, ticks=ticks)])

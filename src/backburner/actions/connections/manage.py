@@ -28,6 +28,7 @@ from backburner.core.connections.connection import (
     ConnectionState,
     ConnectionTool,
 )
+from backburner.core.connections.headers import check_headers
 from backburner.core.connections.scopes import settle_scopes
 from backburner.core.conversation import Conversation
 from backburner.core.errors import (
@@ -46,19 +47,9 @@ from backburner.core.work.timeouts import check_timeout
 from backburner.ports import ToolList, Tx
 
 MAX_CONNECTIONS = 50
-MAX_HEADERS = 10
-MAX_HEADER_NAME_CHARS, MAX_HEADER_CHARS = 100, 8_000
 #: Open questions of one user that are looked through.
 _ALL = 10_000
 _ABOUT_CALLS = frozenset({Purpose.APPROVAL, Purpose.INPUT, Purpose.IN_DOUBT})
-#: Set by us, or part of how a request is sent.
-_OUR_HEADERS = frozenset(
-    {
-        *("accept", "connection", "content-length", "content-type", "cookie", "host", "origin"),
-        *("mcp-protocol-version", "mcp-session-id", "te", "transfer-encoding", "upgrade"),
-    }
-)
-_HEADER_NAME_CHARS = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,9 +163,12 @@ async def change(
 async def set_headers(
     deps: Deps, caller: Caller, connection_id: ConnectionId, headers: Mapping[str, str]
 ) -> Check:
-    """Give a connection other headers, once its server accepts them."""
+    """Give a connection other headers, once its server accepts them.
+
+    Tokens in whose place they come are revoked, if the server lets us.
+    """
     consent.check_scope(caller)
-    _check_headers(headers)
+    check_headers(headers)
     connection = await deps.store.read(lambda tx: tx.connections.load(caller.user, connection_id))
     if connection.program:
         raise Conflict(f"{connection.title} is a program, which takes no headers.")
@@ -185,10 +179,11 @@ async def set_headers(
     except SignedOut as error:
         raise _not_signed_in(error) from error
 
-    def work(tx: Tx) -> None:
+    def work(tx: Tx) -> TokenSet | None:
         # Before the connection: it locks the user and the conversations that waited.
         reconnection.reconnected(tx, caller.user, connection_id)
         before = tx.connections.lock(caller.user, connection_id)
+        tokens = _own_tokens(tx, deps, before)
         tx.secrets.remove(caller.user, sessions.secret_prefix(connection_id))
         _store_headers(tx, deps, before, headers)
         settled = settle_scopes(before, asked=before.wanted_scopes, given=())
@@ -204,8 +199,10 @@ async def set_headers(
         tx.connections.save(after)
         definitions.store_listing(tx, after, found.tools)
         definitions.record(tx, caller, Act.CONNECTION_SIGNED_IN, after)
+        return tokens
 
-    await deps.store.transact(work)
+    if (tokens := await deps.store.transact(work)) is not None:
+        await revoke(deps, tokens)
     return Check(connection_id=connection_id, left_out=found.left_out)
 
 
@@ -267,7 +264,7 @@ def _prepare(tx: Tx, deps: Deps, user: UserId, new: NewConnection) -> Connection
         )
     if new.program and (new.headers or new.auth not in (None, AuthKind.NONE)):
         raise BadRequest("A program needs no sign-in.", hint="Leave the headers out.")
-    _check_headers(new.headers)
+    check_headers(new.headers)
     if new.headers and new.auth not in (None, AuthKind.HEADER):
         raise BadRequest("Headers exclude another sign-in.", hint="Leave one of them out.")
     url = naming.check_url(new.url) if new.url else ""
@@ -333,30 +330,6 @@ def _check_new(tx: Tx, user: UserId, url: str) -> None:
                 f"You have this server already as {known.name}.",
                 hint=f"Sign in again: `backburner connect {known.name}`. For a second account:"
                 " `--name`.",
-            )
-
-
-def _check_headers(headers: Mapping[str, str]) -> None:
-    if len(headers) > MAX_HEADERS:
-        raise BadRequest(f"A connection may have {MAX_HEADERS} headers.")
-    if len({name.casefold() for name in headers}) != len(headers):
-        raise BadRequest("A header is given twice.")
-    for name, value in headers.items():
-        plain = name.casefold()
-        if (
-            not plain
-            or not _HEADER_NAME_CHARS.issuperset(plain)
-            or len(plain) > MAX_HEADER_NAME_CHARS
-        ):
-            raise BadRequest(f"{name[:80]!r} is not the name of a header.")
-        if plain in _OUR_HEADERS:
-            raise BadRequest(f"The header {name} cannot be set.", hint="Leave it out.")
-        # The value is not quoted: it is a secret.
-        is_printable = value.isascii() and value.isprintable()
-        if not value.strip() or not is_printable or len(value) > MAX_HEADER_CHARS:
-            raise BadRequest(
-                f"The value of the header {name} cannot be sent.",
-                hint=f"It has to be 1 to {MAX_HEADER_CHARS:,} plain characters in one line.",
             )
 
 

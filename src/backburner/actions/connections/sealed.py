@@ -58,6 +58,7 @@ class FinalAddress:
     error: str = ""
     #: None: it does not say.
     issuer: str | None = None
+    path: str = ""
 
 
 def load_tokens(tx: Tx, deps: Deps, user: UserId, connection_id: ConnectionId) -> TokenSet | None:

@@ -34,10 +34,10 @@ from backburner.core.errors import (
 )
 from backburner.core.ids import ConnectionId
 from backburner.ports import (
-    CALLBACK_PATH,
     Hint,
     HintKind,
     PendingSignIn,
+    SignInRequest,
     StartedSignIn,
     TokenIssuer,
     Tokens,
@@ -110,38 +110,25 @@ async def begin(
         raise Conflict(f"{connection.title} is a program, which needs no sign-in.")
     request = await deps.oauth.begin(
         connection.url,
-        redirect_uri=f"{origin}{CALLBACK_PATH}",
+        origin=origin,
         client=client,
         issuer=issuer,
         earlier=earlier,
         scopes=scopes_to_ask_for(connection, tuple(scopes)),
     )
-    is_browser = caller.kind is CredentialKind.SESSION
-    secret = "" if is_browser else secrets.token_urlsafe(32)
-
-    def work(tx: Tx) -> datetime:
-        tx.connections.lock(caller.user, connection_id)
-        expires_at = tx.now + SIGN_IN_LIFETIME
-        started = StartedSignIn(
-            connection_id=connection_id,
-            digest=secret_digest(request.state),
-            session=caller.credential if is_browser else "",
-            command=secret_digest(secret) if secret else "",
-            expires_at=expires_at,
-        )
-        sealed.remove_pending(tx, caller.user, connection_id)
-        tx.started_sign_ins.put(caller.user, started)
-        sealed.put_pending(tx, deps, caller.user, connection_id, request.pending)
-        return expires_at
-
+    secret = "" if caller.kind is CredentialKind.SESSION else secrets.token_urlsafe(32)
+    started = await deps.store.transact(
+        lambda tx: _start(tx, deps, caller, connection_id, request, secret)
+    )
+    asked = request.pending
     return BegunSignIn(
         connection=connection,
         url=request.url,
         host=request.host,
-        issuer=request.pending.issuer.issuer,
-        token_host=request.pending.issuer.token_host,
-        scopes=request.pending.scopes,
-        expires_at=await deps.store.transact(work),
+        issuer=asked.issuer.issuer,
+        token_host=asked.issuer.token_host,
+        scopes=asked.scopes,
+        expires_at=started.expires_at,
         secret=secret,
     )
 
@@ -240,10 +227,10 @@ def read_final_address(address: str) -> FinalAddress:
     """Read the address that an authorization server has sent a browser to."""
     text = address.strip()
     try:
-        query = urlsplit(text).query if len(text) <= MAX_FINAL_CHARS else ""
-        values = parse_qs(query, keep_blank_values=True, max_num_fields=50)
+        parts = urlsplit(text if len(text) <= MAX_FINAL_CHARS else "")
+        values = parse_qs(parts.query, keep_blank_values=True, max_num_fields=50)
     except ValueError:
-        values = {}
+        parts, values = urlsplit(""), {}
     # Twice would mean that two readers may disagree.
     single = {name: found[0] for name, found in values.items() if len(found) == 1}
     final = FinalAddress(
@@ -251,6 +238,7 @@ def read_final_address(address: str) -> FinalAddress:
         code=single.get("code", ""),
         error=single.get("error", ""),
         issuer=single.get("iss"),
+        path=parts.path,
     )
     if not final.state or bool(final.code) == bool(final.error) or len(values) != len(single):
         raise BadRequest(
@@ -267,6 +255,29 @@ class _Taken:
     connection: Connection
     pending: PendingSignIn
     final: FinalAddress
+
+
+def _start(
+    tx: Tx,
+    deps: Deps,
+    caller: Caller,
+    connection_id: ConnectionId,
+    request: SignInRequest,
+    secret: str,
+) -> StartedSignIn:
+    """Store a sign-in, for a browser or for the command that keeps the secret."""
+    tx.connections.lock(caller.user, connection_id)
+    started = StartedSignIn(
+        connection_id=connection_id,
+        digest=secret_digest(request.state),
+        session="" if secret else caller.credential,
+        command=secret_digest(secret) if secret else "",
+        expires_at=tx.now + SIGN_IN_LIFETIME,
+    )
+    sealed.remove_pending(tx, caller.user, connection_id)
+    tx.started_sign_ins.put(caller.user, started)
+    sealed.put_pending(tx, deps, caller.user, connection_id, request.pending)
+    return started
 
 
 def _load_earlier(
@@ -324,10 +335,12 @@ async def _complete(deps: Deps, caller: Caller, taken: _Taken) -> Connection:
 
 def _check_issuer(taken: _Taken) -> None:
     final, title = taken.final, taken.connection.title
-    # RFC 9207: the code is sent to the server that we asked, so it has to come from that one.
+    # RFC 9207: the code is sent to the server that we asked, so it has to come from that one. One
+    # that does not say who it is knows no other address of ours than its own (RFC 9700, 4.4.2).
     is_missing = final.issuer is None and taken.pending.names_issuer
     is_other = final.issuer is not None and final.issuer != taken.pending.issuer.issuer
-    if is_missing or is_other:
+    is_elsewhere = final.path != urlsplit(taken.pending.redirect_uri).path
+    if is_missing or is_other or is_elsewhere:
         raise ConnectionFailed(
             f"The sign-in to {title} was answered by another authorization server.",
             hint="Start it again. If this happens again, do not trust that server.",

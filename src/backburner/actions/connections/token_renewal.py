@@ -9,7 +9,7 @@ A process that dies between the reply of the authorization server and its commit
 tokens with it. Nothing can bring them back: no transaction spans both. What can be done is done:
 nothing comes between the two but the commit, which is repeated while the database is away or the
 vault is locked; the next
-process tries the old refresh token as soon as the lease has expired, which servers with a grace
+process tries the old refresh token soon after the lease has expired, which servers with a grace
 period accept; if it is refused, its owner is asked to sign in again, and told why.
 """
 
@@ -46,6 +46,10 @@ WAIT_LIMIT_SECONDS = 60.0
 WAIT_POLL_SECONDS = 0.1
 #: New tokens are in memory only while the database does not take them.
 STORE_ATTEMPT_SECONDS = 120.0
+#: The longest pause between two attempts, below a part of the lease.
+STORE_PAUSE_SECONDS = 1.0
+#: The part of a lease that whoever takes it over waits, in which its holder may store new tokens.
+HANDOVER_PARTS = 10
 
 #: Whoever removes a connection waits for it.
 REVOCATION_SECONDS = 5.0
@@ -117,6 +121,8 @@ class _Renewal:
         if isinstance(taken, TokenSet):
             return taken
         tokens = taken.tokens
+        if taken.is_taken_over and (newer := await self._wait_for_holder(tokens)):
+            return newer
         if not tokens.refresh:
             return await self._sign_out(tokens, "its server gave no token to renew it with.")
         try:
@@ -156,6 +162,20 @@ class _Renewal:
                 await self._give_back()
             await asyncio.sleep(WAIT_POLL_SECONDS)
         raise ConnectionFailed(f"Another process is renewing the sign-in of {self._title}.")
+
+    async def _wait_for_holder(self, tokens: TokenSet) -> TokenSet | None:
+        """Return the tokens of the last holder, if it lives and only the database was away."""
+        await asyncio.sleep(self._lease.total_seconds() / HANDOVER_PARTS)
+
+        def work(tx: Tx) -> TokenSet | None:
+            tx.connections.lock(self._user, self._id)
+            found = self._load(tx)
+            if found is None or found.serial == tokens.serial:
+                return None
+            tx.token_leases.release(self._user, self._id, self._holder)
+            return found
+
+        return await self._transact(work)
 
     def _take(self, tx: Tx, stale: TokenSet) -> TokenSet | _Taken | SignedOut | None:
         connection = tx.connections.lock(self._user, self._id)
@@ -208,7 +228,7 @@ class _Renewal:
                         raise cannot_open(self._title, error) from error
                     raise
             await asyncio.sleep(pause)
-            pause = min(2 * pause, 5.0)
+            pause = min(2 * pause, STORE_PAUSE_SECONDS)
 
     async def _sign_out(self, before: TokenSet, why: str) -> TokenSet:
         """Raise `SignedOut`, unless there are newer tokens."""

@@ -18,6 +18,7 @@ from backburner.core.connections.inputs.input_request import (
     InputAnswer,
     InputAnswers,
     InputNeeded,
+    InputValues,
 )
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
@@ -36,13 +37,15 @@ def keep_state(
     _put(tx, deps, place.user_id, _name_of(place, question), {"state": needed.state})
 
 
-def keep_answer(tx: Tx, deps: Deps, place: Conversation, question: Question, text: str) -> str:
+def keep_answer(
+    tx: Tx, deps: Deps, place: Conversation, question: Question, given: str | InputValues
+) -> str:
     """Seal an answer for the server; return what may be kept of it elsewhere."""
-    answers = input_question.read_answer(question, text)
+    answers = input_question.read_answer(question, given)
     name = _name_of(place, question)
     kept = _load(tx, deps, place.user_id, name)
-    given = {key: asdict(answer) for key, answer in answers.answers.items()}
-    _put(tx, deps, place.user_id, name, {**kept, "answers": given})
+    sealed = {key: asdict(answer) for key, answer in answers.answers.items()}
+    _put(tx, deps, place.user_id, name, {**kept, "answers": sealed})
     return input_question.summarize_answer(answers)
 
 

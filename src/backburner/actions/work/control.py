@@ -19,6 +19,7 @@ from backburner.actions.work import chosen_connections, instructions
 from backburner.actions.work.chosen_connections import CheckConsent
 from backburner.actions.work.instructions import CheckInstructions
 from backburner.core import transitions
+from backburner.core.channels.push import PUSH
 from backburner.core.conversation import Conversation, Destination, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId
@@ -101,7 +102,7 @@ async def update(
     def transition(conversation: Conversation, tx: Tx) -> Step:
         timing, schedule = changes.timing, None
         if timing is not None:
-            schedule = schedules.resolve(tx, conversation.user_id, timing, conversation.id)
+            schedule = schedules.reschedule(tx, conversation, timing)
         terms = changes.terms(Terms.of(conversation))
         if terms.run_timeout != conversation.run_timeout:
             check_timeout(terms.run_timeout)
@@ -173,10 +174,14 @@ def check_destinations(
 ) -> None:
     """Refuse to report to a channel that does not exist."""
     for destination in destinations:
+        if destination.channel == PUSH:
+            raise BadRequest(
+                "Browsers are no place to report to: those that take push messages always get them."
+            )
         if destination.channel not in deps.channels and destination not in known:
             raise BadRequest(
                 f"There is no channel {destination.channel[:80]!r}.",
-                hint=f"There are: {', '.join(deps.channels) or 'none'}.",
+                hint=f"There are: {', '.join(deps.channels.keys() - {PUSH}) or 'none'}.",
             )
 
 

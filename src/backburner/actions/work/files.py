@@ -6,7 +6,7 @@ hold up the writer of a SQLite file. Until something uses a file, it may be dele
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,13 +14,17 @@ from functools import partial
 from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core.content import file as files
+from backburner.core.content.attachment import Attachment, check_attachments
 from backburner.core.content.file import FileLimits, FileOrigin, FileReference, StoredFile
+from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import PageKey, Store, Tx
 
 #: Before anything is unused.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+#: With files, of a conversation.
+MESSAGES_SEARCHED = 100
 #: Bytes that are searched for a zero, which text does not have.
 _PROBE_BYTES = 2**13
 
@@ -86,6 +90,56 @@ async def load_bytes(store: Store, user: UserId, digest: str) -> bytes | None:
         return None
 
 
+async def upload(
+    deps: Deps, user: UserId, data: bytes, *, name: str, limits: FileLimits
+) -> FileReference:
+    """Store a file of a user, which a message names soon: else it is deleted after a day."""
+    return await store_file(
+        deps.store,
+        user,
+        data,
+        media_type=files.choose_media_type(data, ""),
+        name=files.clean_name(name),
+        origin=FileOrigin(),
+        limits=limits,
+    )
+
+
+def attach(tx: Tx, user: UserId, attachments: Sequence[Attachment]) -> tuple[FileReference, ...]:
+    """Find the files that a message names, each under the name that the message gives it."""
+    found = list[FileReference]()
+    for named in check_attachments(attachments):
+        try:
+            file = tx.files.load(user, files.check_digest(named.digest))
+        except (BadRequest, NotFound):
+            raise NotFound(
+                f"You have no file {named.digest[:16]!r}.", hint="Upload it first."
+            ) from None
+        found.append(
+            FileReference(
+                digest=file.digest,
+                size=file.size,
+                media_type=file.media_type,
+                name=named.name or file.name,
+            )
+        )
+    return tuple(found)
+
+
+async def list_attached(deps: Deps, conversation: Conversation) -> Sequence[FileReference]:
+    """List the files of the messages of a conversation and of its parent, newest first."""
+    user, parent_id = conversation.user_id, conversation.parent_id
+
+    def work(tx: Tx) -> Sequence[FileReference]:
+        found = tx.messages.files_of(user, conversation.id, limit=MESSAGES_SEARCHED)
+        if parent_id is not None:
+            above = tx.messages.files_of(user, parent_id, limit=MESSAGES_SEARCHED)
+            found = [*found, *above]
+        return found
+
+    return await deps.store.read(work)
+
+
 async def page(deps: Deps, user: UserId, after: PageKey | None, *, limit: int) -> Page[StoredFile]:
     """List the files of a user, newest first."""
     rows = await deps.store.read(lambda tx: tx.files.page(user, after, limit=limit + 1))
@@ -96,7 +150,9 @@ async def load(deps: Deps, user: UserId, digest: str) -> StoredFile:
     return await deps.store.read(lambda tx: tx.files.load(user, digest))
 
 
-async def stream(deps: Deps, user: UserId, file: StoredFile) -> AsyncIterator[bytes]:
+async def stream(
+    deps: Deps, user: UserId, file: StoredFile | FileReference
+) -> AsyncIterator[bytes]:
     """Read a file piece by piece. Raises `NotFound` if it is deleted meanwhile."""
     for piece in range(files.piece_count(file.size)):
         yield await deps.store.read(partial(_read, user, file.digest, piece))

@@ -20,7 +20,7 @@ from backburner.core.errors import (
     NotAllowed,
     NotFound,
 )
-from backburner.core.ids import UserId
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.work import folders
 from backburner.core.work.folder_templates import fill_template
 from backburner.core.work.folders import MAX_FOLDERS, Folder
@@ -37,6 +37,30 @@ class FolderState:
     is_here: bool
     #: The instructions as they are now; None: they are the accepted ones, or cannot be read here.
     changed: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderUse:
+    """A folder, and some of the conversations that work in it: titles by id, newest first."""
+
+    state: FolderState
+    conversations: Mapping[ConversationId, str]
+
+
+async def list_uses(deps: Deps, user: UserId, *, limit: int) -> Sequence[FolderUse]:
+    """List folders, each with at most so many of its conversations."""
+
+    def work(tx: Tx) -> Sequence[tuple[Folder, Mapping[ConversationId, str]]]:
+        return [
+            (
+                folder,
+                tx.browse.titles_in_folder(user, folder.path, folder.machine, limit=limit),
+            )
+            for folder in usable(tx, deps, user)
+        ]
+
+    found = await deps.store.read(work)
+    return [FolderUse(await _look_at(deps, folder), titles) for folder, titles in found]
 
 
 async def list_folders(deps: Deps, user: UserId) -> Sequence[FolderState]:

@@ -14,6 +14,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.lookup import ancestry
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
+from backburner.actions.waits.shown import awaited_sign_ins
 from backburner.actions.work import chosen_connections, folders
 from backburner.actions.work.instructions import CheckInstructions
 from backburner.core import routing, transitions
@@ -347,7 +348,10 @@ def has_ended(job: JobView) -> bool:
 def views(tx: Tx, user: UserId, conversations: Sequence[Conversation]) -> Sequence[JobView]:
     """Build the job views of conversations."""
     work = tx.jobs.work_summaries(user, [job.id for job in conversations]) if conversations else {}
-    return [_view(job, work[job.id]) for job in conversations]
+    awaited = awaited_sign_ins(tx, user, conversations)
+    return [
+        replace(_view(job, work[job.id]), waits_for=awaited.get(job.id)) for job in conversations
+    ]
 
 
 def result_items(

@@ -40,9 +40,15 @@ class TaskPreview:
     cost: Estimate | None
 
 
-async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> TaskPreview:
+async def preview(
+    deps: Deps, user: UserId, conversation_id: ConversationId, *, is_past: bool = False
+) -> TaskPreview:
+    """Preview a task; with `is_past` also a chat whose work has ended."""
+
     def work(tx: Tx) -> TaskPreview:
-        task = lookup.require(tx.conversations.load(user, conversation_id))
+        task = tx.conversations.load(user, conversation_id)
+        if not (is_past and task.has_work):
+            lookup.require(task)
         profile = task.profile or deps.default_profile
         return TaskPreview(
             task=task,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from backburner.actions import browse, conversations, create, lookup, questions, schedules
+from backburner.actions import browse, conversations, create, lookup, questions, schedules, steps
 from backburner.actions.browse import DisplayContext, Page
 from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
@@ -12,7 +12,9 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import chosen_connections, folders
 from backburner.actions.work.control import check_destinations
+from backburner.core import transitions
 from backburner.core.accounts import Caller
+from backburner.core.allowance import Allowance
 from backburner.core.conversation import (
     Conversation,
     Destination,
@@ -59,6 +61,10 @@ class NewTask:
     #: Only users name destinations; a child task has those of its parent.
     reports_to: tuple[Destination, ...] = ()
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.PAUSE
+    #: What may be spent on it and its jobs; None: the default. Only users set it.
+    allowance: Allowance | None = None
+    #: It waits for its user to resume it, who may try it before. Only users set it.
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,12 @@ async def add(
                 connections=chosen_connections.choose(tx, origin, new.connections, here=here),
             )
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
+            if new.allowance is not None and here is None:
+                tx.spending.set_allowance(origin.user, new.allowance, task_id)
+            if new.paused and here is None:
+                step = transitions.pause(task)
+                steps.save(tx, step)
+                task = step.conversation
         return create.report(tx, task)
 
     return await deps.store.transact(work)

@@ -115,10 +115,13 @@ def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     return require_scope
 
 
-async def _require_direct_operator(request: Request) -> Caller:
-    caller = await _require(Scope.OPERATE)(request)
-    check_direct(caller)
-    return caller
+def _require_direct_operator(act: str) -> Callable[[Request], Awaitable[Caller]]:
+    async def require_direct_operator(request: Request) -> Caller:
+        caller = await _require(Scope.OPERATE)(request)
+        check_direct(caller, act)
+        return caller
+
+    return require_direct_operator
 
 
 #: A caller whose credential has the scope.
@@ -128,6 +131,8 @@ Approver = Annotated[Caller, Depends(_require(Scope.APPROVE))]
 MetricsReader = Annotated[Caller, Depends(_require(Scope.METRICS))]
 Operator = Annotated[Caller, Depends(_require(Scope.OPERATE))]
 #: An operator in person: for what makes credentials.
-DirectOperator = Annotated[Caller, Depends(_require_direct_operator)]
+DirectOperator = Annotated[Caller, Depends(_require_direct_operator("create credentials"))]
+#: The same, for what chooses where the keys of models are sent.
+ModelOperator = Annotated[Caller, Depends(_require_direct_operator("set up models"))]
 #: A caller with any valid credential.
 AnyCaller = Annotated[Caller, Depends(identify)]

@@ -18,6 +18,8 @@ from backburner.core.ids import UserId
 
 REQUESTS_PER_MINUTE = 600
 MAX_CONNECTIONS = 10
+#: Each takes twice as much memory as its file.
+MAX_UPLOADS = 4
 #: Of credentials that are remembered; above it, those that may send all they like are forgotten.
 MAX_REMEMBERED = 10_000
 RETRY_AFTER = timedelta(seconds=10)
@@ -26,6 +28,7 @@ RETRY_AFTER = timedelta(seconds=10)
 class HeldRequest(StrEnum):
     STREAM = "stream"
     CALL = "call"  #: Of an MCP client; it may wait for work.
+    UPLOAD = "upload"  #: Of a file, which is in memory as a whole.
 
 
 @dataclass(slots=True)
@@ -60,10 +63,13 @@ class CallerLimits:
 
     def hold(self, user: UserId, kind: HeldRequest) -> AbstractContextManager[None]:
         """Refuse a connection above the limit, or return what counts it while it is open."""
-        if self._open[user, kind] >= self.max_connections:
+        most = self.max_connections
+        if kind is HeldRequest.UPLOAD:
+            most = min(most, MAX_UPLOADS)
+        if self._open[user, kind] >= most:
             raise Problem(
                 429,
-                f"You have {self.max_connections} {kind}s open, and there may not be more.",
+                f"You have {most} {kind}s open, and there may not be more.",
                 f"End one of your {kind}s first.",
                 retry_after=RETRY_AFTER,
             )

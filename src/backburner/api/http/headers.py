@@ -1,4 +1,5 @@
-"""Headers of every response: a browser takes none of it for a page, or into a page of others.
+"""Headers of every response: a browser takes none of it for a page, or into a page of others, and
+keeps none of it that does not say so.
 
 Responses are counted here as well, by the class of their status.
 """
@@ -12,6 +13,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
 }
 
 

@@ -8,6 +8,7 @@ read and discarded first, within bounds (a lingering close, as in nginx).
 """
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -30,22 +31,41 @@ class BodyLimits:
     linger_timeout: timedelta = timedelta(seconds=30)
 
 
+#: How long all of a file may take to arrive: 20 MB from a slow phone.
+UPLOAD_TIMEOUT = timedelta(minutes=10)
+
+
+def upload_limits(max_bytes: int) -> BodyLimits:
+    """Return the limits of a body that is a file."""
+    return BodyLimits(max_bytes=max_bytes, body_timeout=UPLOAD_TIMEOUT)
+
+
 class BodyLimitMiddleware:
-    def __init__(self, app: ASGIApp, limits: BodyLimits | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: BodyLimits | None = None,
+        *,
+        #: By path, where POST requests have others.
+        posts: Mapping[str, Callable[[], BodyLimits]] | None = None,
+    ) -> None:
         self._app = app
         self._limits = limits or BodyLimits()
+        self._posts = posts or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = _Body(receive, send, self._limits)
+        other = self._posts.get(scope["path"]) if scope["method"] == "POST" else None
+        limits = self._limits if other is None else other()
+        body = _Body(receive, send, limits)
         length = Headers(scope=scope).get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             body.is_refused = True
             refusal = problems.respond(400, "Content-Length is not a number.")
             await refusal(scope, receive, body.send)
-        elif len(length) > 18 or int(length) > self._limits.max_bytes:
+        elif len(length) > 18 or int(length) > limits.max_bytes:
             body.is_refused = True
             refusal = problems.respond(413, body.too_large)
             await refusal(scope, receive, body.send)

@@ -24,7 +24,8 @@ _MEANINGS = {
     408: "The request body took too long to arrive.",
     409: "Conflict with the current state; nothing was changed.",
     413: "The request, or a part of it, is too large.",
-    415: "Cookie-authenticated requests must use `application/json`.",
+    415: "Cookie-authenticated requests must use `application/json`, and uploads of files"
+    " `application/octet-stream`.",
     422: "The request does not match the schema.",
     429: "Limit reached.",
     502: "The server of a connection does not answer, or not as it should.",

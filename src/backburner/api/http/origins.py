@@ -8,6 +8,8 @@ from backburner.api.http.problems import Problem
 
 #: `Sec-Fetch-Site` of requests from our own pages, and of those that no page made.
 OWN_SITES = frozenset({"same-origin", "none"})
+#: A page of another site cannot send these without asking us first.
+PREFLIGHTED_TYPES = frozenset({"application/json", "application/octet-stream"})
 
 
 def get_origin(request: Request) -> str:
@@ -36,11 +38,11 @@ def check_page(request: Request) -> None:
     if request.headers.get("sec-fetch-site", "none") not in OWN_SITES:
         raise _foreign_page()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if kind not in PREFLIGHTED_TYPES:
         raise Problem(
             415,
-            "Requests with a cookie must be sent as JSON.",
-            "Set Content-Type: application/json.",
+            "Requests with a cookie must be sent as JSON, or as bytes.",
+            "Set Content-Type: application/json, or application/octet-stream for a file.",
         )
 
 

@@ -1,5 +1,6 @@
 """`/api/conversations`: create, list, read, change, delete, and control their work."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -8,9 +9,10 @@ from fastapi import APIRouter, Depends, Query
 from backburner.actions import browse, chat, conversations
 from backburner.actions.accounts import consent
 from backburner.actions.chat import NewChat
+from backburner.actions.conversations import Changes
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.actions.work import chosen_connections, control, tasks
+from backburner.actions.work import chosen_connections, control, deletion, tasks
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
@@ -23,12 +25,15 @@ from backburner.api.schemas.conversation import (
     ConversationOut,
     ConversationSummaryOut,
     NewConversationBody,
+    SeenConversationBody,
     SessionSummaryOut,
 )
 from backburner.core.accounts import Caller
+from backburner.core.content.search import split_words
 from backburner.core.conversation import Kind, OnRepeatedFailure, Status
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, MessageId
 from backburner.core.validation import check_text
+from backburner.core.work.list_states import ListState
 from backburner.ports import ConversationFilter, View
 
 MAX_SEARCH_CHARS = 200
@@ -43,13 +48,50 @@ async def load_conversation(
     return ConversationOut.of(row, display, deps)
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the list as a person sees it."""
+
+    state: ListState | None
+    pinned: bool | None
+    unread: bool | None
+    archived: bool | None
+
+
+async def read_section(
+    *,
+    archived: bool | None = None,
+    state: Annotated[
+        ListState | None,
+        Query(
+            description="As a person thinks of it: `needs_you` has an open question or waits for a"
+            " sign-in, `working` runs now, `scheduled` runs later, `failed` ended in an error, was"
+            " paused for one or failed last."
+        ),
+    ] = None,
+    pinned: Annotated[
+        bool | None, Query(description="Only pinned conversations, or only the others.")
+    ] = None,
+    unread: Annotated[
+        bool | None,
+        Query(
+            description="Only conversations with something that you have not seen, or only the"
+            " others."
+        ),
+    ] = None,
+) -> Section:
+    if state is ListState.ARCHIVED:
+        return Section(None, pinned, unread, archived=True)
+    return Section(state, pinned, unread, archived)
+
+
 async def read_filter(
     *,
     status: Status | None = None,
     kind: Kind | None = None,
     view: View | None = None,
-    archived: bool | None = None,
     parent_id: ParentIdQuery | None = None,
+    section: Annotated[Section, Depends(read_section)],
     all_: Annotated[
         bool, Query(alias="all", description="List children too, which stand under their parent.")
     ] = False,
@@ -57,21 +99,28 @@ async def read_filter(
         str | None,
         Query(
             max_length=MAX_SEARCH_CHARS,
-            description="Words in the title or in recent messages. A page may then have fewer items"
-            " than `limit` although there is a next one.",
+            description="Words that are all in the title, or in one recent message and the title"
+            " together, whatever their case and accents; a phrase in quotes is one word. `hits` say"
+            " where. A page may have fewer items than `limit` although there is a next one.",
         ),
     ] = None,
 ) -> ConversationFilter:
-    is_filtered = any(value is not None for value in (status, kind, view, parent_id))
-    words = None if q is None or not q.strip() else check_text("q", q, limit=MAX_SEARCH_CHARS)
+    filters = (status, kind, view, parent_id, section.state)
+    marked = section.pinned or section.unread
+    is_filtered = bool(marked) or any(value is not None for value in filters)
+    words = None if q is None else check_text("q", q, limit=MAX_SEARCH_CHARS)
+    words = words if words and split_words(words) else None
     return ConversationFilter(
         status=status,
         kind=kind,
         view=view,
         # A status says already whether archived conversations are included.
-        archived=bool(archived) if status is None else archived,
+        archived=bool(section.archived) if status is None else section.archived,
         parent_id=parent_id,
-        search=words and words.strip(),
+        state=section.state,
+        pinned=section.pinned,
+        unread=section.unread,
+        search=words,
         top_level=not (all_ or is_filtered or words),
     )
 
@@ -86,7 +135,8 @@ async def list_conversations(
     """List conversations, last changed first. Archived ones are listed only on request.
 
     Jobs, and tasks that a conversation created, are not listed but stand in its `children`. With
-    `all`, or with any filter but `archived`, they are listed as well.
+    `all`, or with any filter but `archived`, `pinned=false` and `unread=false`, they are listed as
+    well.
 
     A conversation that changes between two pages moves to the front and is not on later pages.
     """
@@ -114,6 +164,7 @@ async def create_conversation(
     else:
         new = NewChat(
             text=body.message,
+            attachments=[one.attachment() for one in body.attachments],
             title=body.title,
             profile=body.profile,
             folder=body.folder,
@@ -133,27 +184,26 @@ async def get_conversation(
     return await load_conversation(deps, caller, conversation_id)
 
 
-@router.patch("/{conversation_id}", summary="Update a conversation")
+@router.patch("/{conversation_id}", summary="Update a conversation", responses=error_responses(409))
 async def update_conversation(
     conversation_id: ConversationIdPath,
     body: ConversationChangesBody,
     deps: AppDeps,
     caller: Writer,
 ) -> ConversationOut:
-    """Change its title, when it sends notices, what repeated failures lead to, or its model.
+    """Change its title, notices, what repeated failures lead to, or its model; or pin it.
 
     A changed model is used from the next run on. The agent then knows the messages, but nothing
     else of its earlier session.
     """
-    await conversations.update(
-        deps,
-        caller.user,
-        conversation_id,
+    changes = Changes(
         title=body.title,
         notify=body.notify,
         on_repeated_failure=body.on_repeated_failure,
         model=body.model,
+        pinned=body.pinned,
     )
+    await conversations.update(deps, caller.user, conversation_id, changes)
     return await load_conversation(deps, caller, conversation_id)
 
 
@@ -178,12 +228,52 @@ async def choose_connections(
     return await load_conversation(deps, caller, conversation_id)
 
 
+@router.post("/{conversation_id}/seen", summary="Mark it as seen")
+async def mark_conversation_seen(
+    conversation_id: ConversationIdPath,
+    deps: AppDeps,
+    caller: Writer,
+    body: SeenConversationBody | None = None,
+) -> ConversationOut:
+    """Mark its messages, open questions and notices as seen: all, or those up to a message.
+
+    What was seen once stays so. Other clients hear of it as a change of the conversation.
+    """
+    up_to = None if body is None or body.up_to is None else MessageId(body.up_to)
+    await conversations.see(deps, caller.user, conversation_id, up_to)
+    return await load_conversation(deps, caller, conversation_id)
+
+
 @router.delete("/{conversation_id}", summary="Delete a conversation", status_code=204)
 async def delete_conversation(
-    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+    conversation_id: ConversationIdPath,
+    deps: AppDeps,
+    caller: Writer,
+    *,
+    now: Annotated[bool, Query(description="Remove it at once: it cannot be restored.")] = False,
 ) -> None:
-    """Delete it and its jobs. The journal of tool calls and the spending are kept."""
-    await conversations.delete(deps, caller.user, conversation_id)
+    """Delete it with its jobs and tasks, and stop their work.
+
+    For 30 seconds it can be restored; then it is removed. Tool calls and spending are kept.
+    """
+    remove = conversations.delete if now else deletion.delete
+    await remove(deps, caller.user, conversation_id)
+
+
+@router.post(
+    "/{conversation_id}/restore",
+    summary="Restore a deleted conversation",
+    responses=error_responses(404, 409),
+)
+async def restore_conversation(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> ConversationOut:
+    """Restore it within 30 seconds, with what was deleted with it.
+
+    Work that was stopped stays stopped: it has no schedule any more.
+    """
+    await deletion.restore(deps, caller.user, conversation_id)
+    return await load_conversation(deps, caller, conversation_id)
 
 
 @router.post("/{conversation_id}/pause", summary="Pause its work", responses=error_responses(429))

@@ -1,23 +1,16 @@
 """`/api/events`: a live stream of all changes of a user."""
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
 
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader
-from backburner.api.http.caller_limits import HeldRequest, get_limits
-from backburner.api.http.dependencies import get_feed
-from backburner.core.accounts import Caller
+from backburner.api.http.changes import stream_changes
 from backburner.live.subscriber import FeedItem
 
-#: Tells the client to reconnect after a second.
-RETRY = b"retry: 1000\n\n"
 #: Between two drafts for one client.
 DRAFT_INTERVAL_SECONDS = 0.05
-#: Matches no event, so that the client has to reload everything.
-_UNKNOWN_NUMBER = -1
 
 _EXAMPLE = """retry: 1000
 
@@ -61,26 +54,9 @@ async def stream_events(
     replaces everything from offset `at` on. It has no id, and the next change of its
     conversation replaces it.
     """
-    held = get_limits(request).hold(caller.user, HeldRequest.STREAM)
-    after = None if last_event_id is None else _read_number(last_event_id)
-    return sse.EventStreamResponse(_stream(request, caller, after), held=held)
-
-
-async def _stream(request: Request, caller: Caller, after: int | None) -> sse.EventStream:
-    feed, timer = get_feed(request), sse.HeartbeatTimer(request.app.state.heartbeat)
-    async with feed.follow(caller.user, caller.credential, after=after) as subscriber:
-        yield RETRY
-        while not subscriber.ended:
-            news = subscriber.take() if await subscriber.wait(timer.seconds_left) else FeedItem()
-            events = _format(news)
-            # It may have been woken for nothing, again and again.
-            if not events and not timer.seconds_left:
-                events = sse.HEARTBEAT
-            if events:
-                timer.restart()
-                yield events
-            if news.drafts:
-                await asyncio.sleep(DRAFT_INTERVAL_SECONDS)
+    return stream_changes(
+        request, caller, last_event_id, _format, draft_interval=DRAFT_INTERVAL_SECONDS
+    )
 
 
 def _format(news: FeedItem) -> bytes:
@@ -100,7 +76,3 @@ def _format(news: FeedItem) -> bytes:
         }
         events.append(sse.format_event("draft", piece))
     return b"".join(events)
-
-
-def _read_number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else _UNKNOWN_NUMBER

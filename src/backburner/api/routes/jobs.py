@@ -7,13 +7,13 @@ from fastapi import APIRouter, Query
 
 from backburner.actions.accounts import consent
 from backburner.actions.origin import Origin
-from backburner.actions.work import jobs, user_jobs
+from backburner.actions.work import job_trees, jobs, user_jobs
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
 from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut, Paging, make_page
-from backburner.api.schemas.base import JobIdPath, ParentIdQuery
+from backburner.api.schemas.base import ConversationIdQuery, JobIdPath, ParentIdQuery
 from backburner.api.schemas.job import (
     AgentOut,
     JobChangesOut,
@@ -23,6 +23,7 @@ from backburner.api.schemas.job import (
     JobSummaryOut,
     NewJobBody,
 )
+from backburner.api.schemas.views.job_tree import JobTreesOut
 from backburner.core.validation import check_text
 from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus
@@ -86,6 +87,17 @@ async def clear_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> J
     """Remove finished jobs with their results: those listed, those of a batch, or all."""
     origin = Origin(caller.user, body.conversation)
     return JobChangesOut.of(await jobs.clear(deps, origin, ids=body.jobs, batch=body.batch))
+
+
+@router.get("/tree", summary="List jobs as trees", responses=error_responses(404))
+async def list_trees(
+    deps: AppDeps, caller: Reader, conversation_id: ConversationIdQuery | None = None
+) -> JobTreesOut:
+    """List the jobs below a conversation, or below the 50 whose jobs changed last.
+
+    At most 500 jobs are listed, and 100 of one conversation or job. `counts` are of all.
+    """
+    return JobTreesOut.of(await job_trees.trees(deps, caller.user, conversation_id))
 
 
 @router.get("/{job_id}", summary="Get a job")

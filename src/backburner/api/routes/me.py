@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from backburner.actions import personal_data
 from backburner.actions.accounts import consent, profile, users
+from backburner.actions.accounts.profile import SettingsChanges
 from backburner.api.http.auth import Approver, Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
@@ -32,21 +33,21 @@ async def list_acts_on_me(deps: AppDeps, caller: Reader) -> PageOut[AuditEntryOu
 
 @router.put("/me", summary="Update your settings", responses=error_responses(409))
 async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut:
-    """Change your time zone or allowances, or pause background work or discovery.
+    """Change your name, time zone or allowances, or pause background work or discovery.
 
     Changes of allowances and discovery need the scope `approve`.
     """
     if body.allowances is not None or body.discovery is not None:
         consent.check_scope(caller)
-    settings = await profile.change_settings(
-        deps,
-        caller.user,
+    changes = SettingsChanges(
+        name=body.name,
         zone=body.zone,
         found_zone=_found_zone(body, caller),
         paused=body.paused,
         discovers=body.project(caller.work_uses) or body.discovery,
-        limits=body.allowances,
+        limits=body.allowances or {},
     )
+    settings = await profile.change_settings(deps, caller.user, changes)
     return MeOut.of(settings)
 
 

@@ -20,11 +20,11 @@ from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.routes.conversations import load_conversation
 from backburner.api.schemas.base import ConversationIdPath
 from backburner.api.schemas.conversation import ConversationOut
-from backburner.api.schemas.message import MessageOut, NewMessageBody
+from backburner.api.schemas.message import EditedMessageBody, MessageOut, NewMessageBody
 from backburner.api.schemas.question import QuestionOut
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Message
-from backburner.core.ids import ConversationId, QuestionId, RunId
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId
 from backburner.core.run import RunStatus
 from backburner.live.subscriber import ReplyFollower
 from backburner.ports import Reply, ReplyDraft
@@ -60,7 +60,7 @@ async def list_messages(
     summary="Send a message",
     status_code=202,
     response_model=MessageOut,
-    responses={200: _STREAM},
+    responses={200: _STREAM, **error_responses(404)},
 )
 async def send_message(
     conversation_id: ConversationIdPath,
@@ -96,7 +96,7 @@ async def send_message(
         deps,
         caller.user,
         conversation_id,
-        body.content,
+        body.message(),
         profile=body.profile,
         by=caller,
         answers=None if body.answers is None else QuestionId(body.answers),
@@ -111,14 +111,20 @@ async def send_message(
     "/messages/last",
     summary="Replace the last message",
     status_code=202,
-    responses=error_responses(409),
+    responses=error_responses(404, 409),
 )
 async def replace_last_message(
-    conversation_id: ConversationIdPath, body: NewMessageBody, deps: AppDeps, caller: Writer
+    conversation_id: ConversationIdPath, body: EditedMessageBody, deps: AppDeps, caller: Writer
 ) -> MessageOut:
     """Remove your last message and everything after it, and send this one instead."""
     sent = await chat.edit_last(
-        deps, caller.user, conversation_id, body.content, profile=body.profile, by=caller
+        deps,
+        caller.user,
+        conversation_id,
+        body.message(),
+        profile=body.profile,
+        by=caller,
+        replaces=None if body.replaces is None else MessageId(body.replaces),
     )
     return MessageOut.of(sent.message)
 

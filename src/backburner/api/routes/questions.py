@@ -35,10 +35,13 @@ async def answer_question(
 ) -> ConversationOut:
     """Answer an open question. The first answer counts, from whichever client it comes.
 
+    What a server asks for during a call takes `values` as well: one for each of
+    `binds_to.requests[].fields`, by its name. Those left out get their default; `null` sends none.
+
     Answers to approvals, proposals, allowances and calls in doubt need the scope `approve`.
     """
     await consent.check_answer(deps, caller, question_id)
-    conversation = await questions.answer(deps, caller.user, question_id, body.text, by=caller)
+    conversation = await questions.answer(deps, caller.user, question_id, body.given, by=caller)
     return await load_conversation(deps, caller, conversation.id)
 
 

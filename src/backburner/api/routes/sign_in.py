@@ -13,6 +13,7 @@ from backburner.api.http.auth import (
     split_session_secret,
 )
 from backburner.api.http.dependencies import AppDeps, ClientAddress
+from backburner.api.http.devices import Device
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
 from backburner.api.http.origins import OwnPageOnly, get_origin, is_encrypted
 from backburner.api.http.problems import Problem
@@ -44,7 +45,9 @@ def start_session(
         samesite="lax",
     )
     response.headers["cache-control"] = "no-store"
-    return CreatedSessionOut(id=session.id, expires_at=session.expires_at, key=key)
+    return CreatedSessionOut(
+        id=session.id, user=session.user, expires_at=session.expires_at, key=key
+    )
 
 
 def show_secret_link(
@@ -60,13 +63,20 @@ def show_secret_link(
     "/sign-in", summary="Sign in", dependencies=[OwnPageOnly], responses=error_responses(415, 429)
 )
 async def sign_in(
-    body: SignInBody, request: Request, response: Response, deps: AppDeps, address: ClientAddress
+    body: SignInBody,
+    request: Request,
+    response: Response,
+    deps: AppDeps,
+    address: ClientAddress,
+    device: Device,
 ) -> CreatedSessionOut:
     """Start a session with a link or a password. The browser's previous session ends."""
     before = read_session_secret(request)
     if body.link is not None:
         secret = read_link_secret(body.link)
-        session = await entry.sign_in_by_link(deps, secret, address=address, before=before)
+        session = await entry.sign_in_by_link(
+            deps, secret, address=address, before=before, device=device
+        )
         if session is None:
             raise Problem(
                 401,
@@ -76,7 +86,7 @@ async def sign_in(
     else:
         password = body.password.get_secret_value() if body.password else ""
         session = await entry.sign_in(
-            deps, body.login or "", password, address=address, before=before
+            deps, body.login or "", password, address=address, before=before, device=device
         )
         if session is None:
             raise Problem(401, "The login or the password is wrong.")
@@ -123,6 +133,7 @@ async def change_password(
     response: Response,
     deps: AppDeps,
     address: ClientAddress,
+    device: Device,
 ) -> CreatedSessionOut:
     """Set a password. All your sessions and tokens end, and a new session starts."""
     session = await entry.change_password(
@@ -132,6 +143,7 @@ async def change_password(
         current=body.current.get_secret_value(),
         password=body.password.get_secret_value(),
         address=address,
+        device=device,
     )
     return start_session(request, response, session)
 
@@ -148,6 +160,7 @@ async def reset_password(
     response: Response,
     deps: AppDeps,
     address: ClientAddress,
+    device: Device,
 ) -> CreatedSessionOut:
     """Set a new password with a reset link from an operator.
 
@@ -155,7 +168,7 @@ async def reset_password(
     """
     password = body.password.get_secret_value()
     secret = read_link_secret(body.reset)
-    session = await entry.redeem_reset(deps, secret, password, address=address)
+    session = await entry.redeem_reset(deps, secret, password, address=address, device=device)
     if session is None:
         raise Problem(401, "This reset link was used or has expired.", "Ask for a new one.")
     return start_session(request, response, session)

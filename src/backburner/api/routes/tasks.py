@@ -57,7 +57,9 @@ async def list_tasks(
 
 @router.post("", summary="Create a task", status_code=201, responses=error_responses(404, 429))
 async def create_task(body: NewTaskBody, deps: AppDeps, caller: Writer) -> TaskOut:
-    """Create a task, which becomes active immediately."""
+    """Create a task, which becomes active immediately unless it is `paused`."""
+    if body.allowance is not None:
+        consent.check_scope(caller)
     report = await tasks.add(deps, Origin.by(caller), body.task())
     return await load_task(deps, caller, report.work.id)
 

@@ -5,6 +5,7 @@ from fastapi import APIRouter, Request, Response
 from backburner.actions.accounts import users
 from backburner.api.http.auth import DirectOperator, Operator
 from backburner.api.http.dependencies import AppDeps, ClientAddress
+from backburner.api.http.devices import Device
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
 from backburner.api.http.origins import OwnPageOnly
 from backburner.api.http.pages import PageOut, Paging, make_page
@@ -127,6 +128,7 @@ async def accept_invitation(
     response: Response,
     deps: AppDeps,
     address: ClientAddress,
+    device: Device,
 ) -> CreatedSessionOut:
     """Create your account, and sign in."""
     session = await users.accept(
@@ -136,6 +138,7 @@ async def accept_invitation(
         password=body.password.get_secret_value(),
         name=body.name,
         address=address,
+        device=device,
     )
     if session is None:
         raise Problem(401, "This invitation was used or has expired.", "Ask for a new one.")

@@ -124,10 +124,14 @@ class CreatedSessionOut(BaseModel):
     """A new session. Half of its secret is in the cookie."""
 
     model_config = example(
-        id=_CREDENTIAL_ID, expires_at="2026-12-16T12:00:00Z", key="0123456789abcdefghijklm"
+        id=_CREDENTIAL_ID,
+        user=_USER["id"],
+        expires_at="2026-12-16T12:00:00Z",
+        key="0123456789abcdefghijklm",
     )
 
     id: str
+    user: str = Field(description="The user who is signed in by it.")
     expires_at: datetime | None
     key: str = Field(
         description="The other half of the secret. Send it with each request of the session, in the"

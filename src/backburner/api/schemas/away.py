@@ -7,7 +7,9 @@ from typing import Any, Self
 from pydantic import AwareDatetime, BaseModel, Field
 
 from backburner.actions import away
+from backburner.actions.away import LaneState
 from backburner.api.schemas.base import example, strict_example
+from backburner.core.run import RunStatus
 from backburner.ports import RunCounts
 
 _COUNTS = {"succeeded": 12, "failed": 1, "skipped": 0, "cancelled": 0}
@@ -45,6 +47,33 @@ _EXAMPLE: dict[str, Any] = {
             "created_at": "2026-03-03T07:00:00Z",
         }
     ],
+    "lanes": [
+        {
+            "conversation": "c_1",
+            "title": "Watch CI",
+            "state": "needs_you",
+            "bars": [
+                {
+                    "run": "r_1",
+                    "status": "success",
+                    "started_at": "2026-03-03T06:59:00Z",
+                    "ended_at": "2026-03-03T07:00:00Z",
+                }
+            ],
+            "asked": [
+                {
+                    "question": "q_1",
+                    "purpose": "approval",
+                    "prompt": "May I run the tests again?",
+                    "asked_at": "2026-03-03T06:00:00Z",
+                    "closed_at": None,
+                }
+            ],
+        }
+    ],
+    "lane_counts": {"needs_you": 1, "broke": 0, "done": 0, "quiet": 0},
+    "worked_seconds": 60.0,
+    "is_cut": False,
 }
 
 
@@ -91,6 +120,70 @@ class AwayNoticeOut(BaseModel):
     created_at: datetime
 
 
+class RunBarOut(BaseModel):
+    run: str
+    status: RunStatus
+    started_at: datetime = Field(description="It may be before `since`.")
+    ended_at: datetime | None = Field(description="Null: it is in progress, or waits.")
+
+
+class AwayAskedOut(BaseModel):
+    question: str
+    purpose: str
+    prompt: str
+    asked_at: datetime
+    closed_at: datetime | None
+
+
+class AwayLaneOut(BaseModel):
+    """A conversation on a line of time."""
+
+    conversation: str
+    title: str
+    state: LaneState = Field(
+        description="`needs_you`: a question is open. `broke`: its last run failed. `done`: it has"
+        " told something. `quiet`: it ran, and had nothing to tell."
+    )
+    bars: list[RunBarOut] = Field(description="Its background runs, by their start.")
+    asked: list[AwayAskedOut] = Field(description="What it asked since then, oldest first.")
+
+    @classmethod
+    def of(cls, lane: away.AwayLane) -> Self:
+        return cls(
+            conversation=lane.conversation_id,
+            title=lane.title,
+            state=lane.state,
+            bars=[
+                RunBarOut(
+                    run=bar.run_id,
+                    status=bar.status,
+                    started_at=bar.started_at,
+                    ended_at=bar.ended_at,
+                )
+                for bar in lane.bars
+            ],
+            asked=[
+                AwayAskedOut(
+                    question=one.id,
+                    purpose=one.purpose,
+                    prompt=one.prompt,
+                    asked_at=one.asked_at,
+                    closed_at=one.closed_at,
+                )
+                for one in lane.asked
+            ],
+        )
+
+
+class LaneCountsOut(BaseModel):
+    """How many of the lanes are in each state."""
+
+    needs_you: int
+    broke: int
+    done: int
+    quiet: int
+
+
 class AwaySummaryOut(BaseModel):
     """Background runs, open questions, spending and notices."""
 
@@ -103,6 +196,15 @@ class AwaySummaryOut(BaseModel):
     needs: list[WaitingQuestionOut]
     spent: AwaySpendOut
     told: list[AwayNoticeOut]
+    lanes: list[AwayLaneOut] = Field(
+        description="At most 50 conversations with 500 ended runs: what needs you first, then what"
+        " broke, what is done, and what was quiet."
+    )
+    lane_counts: LaneCountsOut
+    worked_seconds: float = Field(
+        description="How long the runs of the lanes have worked since then, without their waits."
+    )
+    is_cut: bool = Field(description="There are more lanes, or older bars.")
 
     @classmethod
     def of(cls, summary: away.AwaySummary) -> Self:
@@ -128,6 +230,15 @@ class AwaySummaryOut(BaseModel):
                 is_all_priced=summary.spent.is_all_priced,
             ),
             told=[AwayNoticeOut(**asdict(row)) for row in summary.notices],
+            lanes=[AwayLaneOut.of(lane) for lane in summary.lanes],
+            lane_counts=LaneCountsOut(
+                **{
+                    state.value: sum(lane.state is state for lane in summary.lanes)
+                    for state in LaneState
+                }
+            ),
+            worked_seconds=summary.worked.total_seconds(),
+            is_cut=summary.is_cut,
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,19 +11,24 @@ from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
 from backburner.actions.models.changes import ModelChoice
 from backburner.actions.schedules import Timing
+from backburner.actions.spending import effective_allowances
 from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.question import QuestionOut
 from backburner.api.schemas.run import RunningField, RunningOut
+from backburner.api.schemas.spending import AllowanceStatusOut, AmountOut
 from backburner.api.schemas.work.connection import ConnectionNames, ConnectionNamesOut
+from backburner.api.schemas.work.file import Attachments
 from backburner.api.schemas.work.folder import FolderName
 from backburner.core import schedule as schedules
+from backburner.core.allowance import AllowanceScope, AllowanceState
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
     Author,
     Conversation,
     EndedAs,
     Kind,
+    MessageRole,
     Notify,
     OnRepeatedFailure,
     PauseReason,
@@ -34,10 +39,11 @@ from backburner.core.conversation import (
 from backburner.core.errors import BadRequest
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
+from backburner.core.work.list_states import ListState, list_states
 from backburner.core.work.summary import Summary
 from backburner.core.work.timeouts import MAX_TIMEOUT, MIN_TIMEOUT
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
-from backburner.ports import Children, ConversationRow
+from backburner.ports import Children, ConversationRow, Hit, SpendingState
 
 PROFILE_CHANGE = "The profile to use from the next run on; null: the default profile."
 MAX_DESCRIPTION_CHARS = 2_000
@@ -88,6 +94,25 @@ _EXAMPLE: dict[str, Any] = {
     "job": None,
     "running": None,
     "children": {"count": 0, "open": []},
+    "unread": True,
+    "unread_count": 1,
+    "pinned_at": None,
+    "hits": [],
+    "spent": {"micros": 12_000, "tokens": 1834},
+    "allowance": {
+        "scope": "conversation",
+        "micros": 2_000_000,
+        "tokens": None,
+        "spent": {"micros": 12_000, "tokens": 1834},
+        "is_used_up": False,
+    },
+    "states": ["scheduled"],
+    "last_message": {
+        "id": "m_0123456789abcdefghjkmnpqrs",
+        "role": "assistant",
+        "excerpt": "All is green.",
+        "created_at": "2026-11-16T12:00:00Z",
+    },
 }
 
 
@@ -114,6 +139,7 @@ class NewConversationBody(RequestBody):
     model_config = example(what="Check whether CI on main is green.", when="every weekday at 9")
 
     message: str | None = Field(default=None, description="The first message of a chat.")
+    attachments: Attachments = Field(default_factory=list)
     title: str = Field(default="", max_length=MAX_TITLE_CHARS)
     profile: str | None = Field(default=None, description="Null: the default profile.")
     what: str | None = Field(default=None, description="The prompt of each run.")
@@ -141,6 +167,8 @@ class NewConversationBody(RequestBody):
             )
         if self.what is not None and self.message is not None:
             raise BadRequest("A task starts with `what`, a chat with `message`.")
+        if self.attachments and self.message is None:
+            raise BadRequest("Files belong to a message.", hint="Send `message`; it may be empty.")
         if self.when is not None and self.schedule is not None:
             raise BadRequest("`when` and `schedule` exclude each other.", hint="Send one of them.")
         return self
@@ -172,10 +200,19 @@ class ConversationChangesBody(RequestBody):
     notify: Notify | None = None
     on_repeated_failure: FailurePolicy | None = None
     profile: str | None = Field(default=None, description=PROFILE_CHANGE)
+    pinned: bool | None = Field(default=None, description="Whether it stands above the others.")
 
     @property
     def model(self) -> ModelChoice | None:
         return ModelChoice(self.profile) if "profile" in self.model_fields_set else None
+
+
+class SeenConversationBody(RequestBody):
+    model_config = example(up_to="m_0123456789abcdefghjkmnpqrs")
+
+    up_to: str | None = Field(
+        default=None, description="The last message that was seen; null: everything was."
+    )
 
 
 class ChosenConnectionsBody(RequestBody):
@@ -274,6 +311,42 @@ class ChildrenOut(BaseModel):
         return cls(count=children.count, open=[ChildOut.of(row) for row in children.open])
 
 
+class LastMessageOut(BaseModel):
+    """The last message of a conversation, shortened."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    role: MessageRole
+    excerpt: str = Field(description="Its beginning as plain text, in one line.")
+    created_at: datetime
+
+
+class HitPartOut(BaseModel):
+    text: str
+    is_hit: bool = Field(description="It is one of the words.")
+
+
+class HitOut(BaseModel):
+    """Where a search found its words, with an excerpt in parts."""
+
+    found_in: Literal["title", "message"]
+    message_id: str | None
+    role: MessageRole | None
+    created_at: datetime | None
+    parts: Sequence[HitPartOut]
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        return cls(
+            found_in="title" if hit.message_id is None else "message",
+            message_id=hit.message_id,
+            role=hit.role,
+            created_at=hit.created_at,
+            parts=[HitPartOut(text=part.text, is_hit=part.is_hit) for part in hit.parts],
+        )
+
+
 class DestinationOut(BaseModel):
     channel: str
     target: str
@@ -322,6 +395,26 @@ class ConversationSummaryOut(BaseModel):
     job: JobViewOut | None
     running: RunningField
     children: ChildrenOut
+    unread: bool = Field(description="There is something in it that you have not seen.")
+    unread_count: int = Field(
+        description="How many messages you have not seen, up to a hundred; or else how many open"
+        " questions."
+    )
+    last_message: LastMessageOut | None
+    pinned_at: datetime | None = Field(description="Null: it is not pinned.")
+    spent: AmountOut | None = Field(
+        description="With all jobs and tasks below it; null for those, which count to their root."
+    )
+    allowance: AllowanceStatusOut | None = Field(
+        description="What may be spent in it; null: there is no limit, or that of its root counts."
+    )
+    states: Sequence[ListState] = Field(
+        description="Its states as a person thinks of them; lists filter by `state`."
+    )
+    hits: Sequence[HitOut] = Field(
+        description="Of a search: the title, if it has any of the words, and the newest three"
+        " messages that were found."
+    )
 
     @classmethod
     def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
@@ -418,6 +511,7 @@ def _common_fields(row: ConversationRow, display: DisplayContext, deps: Deps) ->
     session, schedule = conversation.session, conversation.schedule
     task, job = task_view(conversation), job_view(conversation)
     is_claude = session is not None and session.profile in deps.claude
+    last = row.facts.last_message
     return {
         **{name: getattr(conversation, name) for name in _COPIED},
         "schedule": schedule and to_json(schedule),
@@ -437,7 +531,31 @@ def _common_fields(row: ConversationRow, display: DisplayContext, deps: Deps) ->
         "updated_at": row.updated_at,
         "running": RunningOut.of(row.running),
         "children": ChildrenOut.of(row.children),
+        "unread": row.unseen > 0,
+        "unread_count": row.unseen,
+        "pinned_at": row.facts.pinned_at,
+        "hits": [HitOut.of(hit) for hit in row.hits],
+        **_spending_fields(row, display, deps),
+        "states": sorted(list_states(conversation, is_running=row.running is not None)),
+        "last_message": last and LastMessageOut.model_validate(last),
     }
+
+
+def _spending_fields(row: ConversationRow, display: DisplayContext, deps: Deps) -> dict[str, Any]:
+    if row.conversation.parent_id is not None:
+        return {"spent": None, "allowance": None}
+    facts = row.facts
+    own = () if facts.own_allowance is None else (facts.own_allowance,)
+    account = SpendingState({}, (), own, display.ceilings)
+    shown = [
+        AllowanceStatusOut.of(
+            AllowanceState(limit, facts.spent), counted=True, own=own, ceilings=display.ceilings
+        )
+        for limit in effective_allowances(deps, account)
+        if limit.scope is AllowanceScope.CONVERSATION
+        and (limit.micros, limit.tokens) != (None, None)
+    ]
+    return {"spent": AmountOut.of(facts.spent), "allowance": shown[0] if shown else None}
 
 
 #: Fields that are copied unchanged.

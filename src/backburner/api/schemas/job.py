@@ -31,6 +31,7 @@ _SUMMARY = {
     "status": "completed",
     "needs_you": False,
     "paused": False,
+    "waits_for": None,
     "question": None,
     "parent_id": _PARENT,
     "parent_run_id": None,
@@ -158,6 +159,7 @@ class JobSummaryOut(BaseModel):
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")
     paused: bool
+    waits_for: str | None = Field(description="Which connection its user has to reconnect first.")
     question: str | None = Field(description="Its open question.")
     parent_id: str | None = Field(description="The conversation that started it.")
     parent_run_id: str | None

@@ -1,13 +1,15 @@
 """The caller's own settings and data."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions import personal_data
 from backburner.actions.accounts import profile
-from backburner.actions.discovery import LookedAt
+from backburner.actions.discovery import DiscoveryStatus, LookedAt
+from backburner.api.schemas.account import DisplayName
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.spending import AllowanceOut
 from backburner.api.schemas.work.folder import FolderName
@@ -22,6 +24,7 @@ class MeChangesBody(RequestBody):
 
     model_config = example(zone="Europe/Berlin", paused=False, allowances={"day": "5 USD"})
 
+    name: DisplayName | None = Field(default=None, description="Your name, as others see it.")
     zone: str | None = Field(
         default=None,
         max_length=100,
@@ -76,6 +79,28 @@ class ErasureBody(RequestBody):
     )
 
 
+class DiscoveryStatusOut(BaseModel):
+    conversation_id: str
+    next_run_at: datetime | None = Field(
+        description="It looks only while you are idle, so this may be later."
+    )
+    last_run_at: datetime | None
+    paused: bool
+    folder: str | None
+    repository: str = Field(description="As owner/name; empty: none.")
+
+    @classmethod
+    def of(cls, status: DiscoveryStatus) -> Self:
+        return cls(
+            conversation_id=status.conversation_id,
+            next_run_at=status.next_run_at,
+            last_run_at=status.last_run_at,
+            paused=status.is_paused,
+            folder=status.folder,
+            repository=status.repository,
+        )
+
+
 class MeOut(BaseModel):
     model_config = example(
         id="u_0123456789abcdefghjkmnpqrs",
@@ -86,7 +111,11 @@ class MeOut(BaseModel):
         zone_source="browser",
         paused=False,
         all_paused=False,
+        has_password=True,
+        created_at="2026-11-16T12:00:00Z",
         discovery=False,
+        may_discover=True,
+        discovery_status=None,
         allowances=[{"scope": "day", "micros": 5_000_000, "tokens": None}],
     )
 
@@ -98,7 +127,11 @@ class MeOut(BaseModel):
     zone_source: ZoneSource = Field(description="`none`: nobody has set a zone, and UTC is used.")
     paused: bool = Field(description="All background work of this user is paused.")
     all_paused: bool = Field(description="All background work of all users is paused.")
+    has_password: bool = Field(description="A new one needs it.")
+    created_at: datetime | None
     discovery: bool = Field(description="The agent looks for work to propose.")
+    may_discover: bool = Field(description="This server allows discovery.")
+    discovery_status: DiscoveryStatusOut | None = Field(description="Null: it is off.")
     allowances: Sequence[AllowanceOut]
 
     @classmethod
@@ -113,7 +146,13 @@ class MeOut(BaseModel):
             zone_source=me.zone_source,
             paused=me.paused,
             all_paused=me.all_paused,
+            has_password=me.has_password,
+            created_at=me.created_at,
             discovery=me.discovery,
+            may_discover=settings.may_discover,
+            discovery_status=DiscoveryStatusOut.of(settings.discovery)
+            if settings.discovery
+            else None,
             allowances=[
                 AllowanceOut(
                     scope=allowance.scope, micros=allowance.micros, tokens=allowance.tokens

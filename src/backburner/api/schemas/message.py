@@ -5,15 +5,23 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
+from backburner.actions.chat import UserMessage
 from backburner.api.schemas.base import RequestBody, example
+from backburner.api.schemas.work.file import DIGEST_EXAMPLE, AttachmentOut, Attachments
 from backburner.core.conversation import Message, MessageRole, Source
 from backburner.core.validation import MAX_MESSAGE_CHARS
 
 
 class NewMessageBody(RequestBody):
-    model_config = example(content="Watch CI on main and tell me if it breaks.")
+    model_config = example(
+        content="What is wrong with this chart?",
+        attachments=[{"digest": DIGEST_EXAMPLE, "name": "chart.png"}],
+    )
 
-    content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
+    content: str = Field(
+        description=f"Up to {MAX_MESSAGE_CHARS:,} characters; may be empty if there are files."
+    )
+    attachments: Attachments = Field(default_factory=list)
     profile: str | None = Field(
         default=None,
         description="The profile of the reply, or of the run that it resumes as an answer;"
@@ -23,6 +31,17 @@ class NewMessageBody(RequestBody):
         default=None,
         description="The question that it answers. Without it, yes or no decides a proposal only"
         " if that was shown last in the conversation and is the only open question.",
+    )
+
+    def message(self) -> UserMessage:
+        return UserMessage(self.content, [one.attachment() for one in self.attachments])
+
+
+class EditedMessageBody(NewMessageBody):
+    replaces: str | None = Field(
+        default=None,
+        description="The message that it replaces: if you have sent another one since, nothing is"
+        " changed. Without it, it replaces whichever is your last one.",
     )
 
 
@@ -37,6 +56,8 @@ class MessageOut(BaseModel):
         run_id=None,
         outside=False,
         shows=None,
+        closes=None,
+        attachments=[],
     )
 
     id: str
@@ -48,6 +69,11 @@ class MessageOut(BaseModel):
     run_id: str | None = Field(description="The run that wrote it.")
     outside: bool = Field(description="The message may contain outside text.")
     shows: str | None = Field(description="The question that it shows.")
+    closes: str | None = Field(description="The question whose answer or withdrawal it records.")
+    attachments: list[AttachmentOut] = Field(
+        validation_alias="files",
+        description="The files that its user attached, or that its agent handed over.",
+    )
 
     @classmethod
     def of(cls, message: Message) -> Self:

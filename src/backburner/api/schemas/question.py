@@ -4,24 +4,46 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from backburner.api.schemas.base import RequestBody, example
+from backburner.core.connections.inputs.input_request import InputValues
+from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId
 from backburner.core.question import NO, YES, Purpose, Question, QuestionType
 from backburner.ports import QuestionRow
+
+#: Of one answer; a question shows fewer.
+MAX_VALUES = 1_000
 
 
 class AnswerBody(RequestBody):
     model_config = example(answer="yes")
 
-    answer: str | bool = Field(description="Text, or one of the options; true means yes.")
+    answer: str | bool | None = Field(
+        None, description="Text, or one of the options; true means yes."
+    )
+    values: dict[str, str | bool | int | float | list[str] | None] | None = Field(
+        None,
+        max_length=MAX_VALUES,
+        description="Instead of `answer`, for what a server asks for during a call: values by the"
+        " names of its fields.",
+    )
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.answer is None) == (self.values is None):
+            raise BadRequest("Send either an `answer` or `values`.")
+        return self
 
     @property
-    def text(self) -> str:
+    def given(self) -> str | InputValues:
+        """Return the answer as it was given."""
+        if self.values is not None:
+            return self.values
         if isinstance(self.answer, bool):
             return YES if self.answer else NO
-        return self.answer
+        return self.answer or ""
 
 
 class SnoozeBody(RequestBody):

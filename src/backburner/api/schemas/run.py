@@ -6,7 +6,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field
 
+from backburner.actions.work import run_pages
 from backburner.api.schemas.base import example
+from backburner.api.schemas.spending import AmountOut
 from backburner.api.schemas.work.file import FileReferenceOut
 from backburner.core.run import (
     Failure,
@@ -17,9 +19,10 @@ from backburner.core.run import (
     RunStatus,
     SkippedSlots,
     SkipReason,
+    StartedBy,
 )
 from backburner.core.work.activity import Activity, CallSummary, RunActivity
-from backburner.ports import RunRow, ToolCallRow
+from backburner.ports import ToolCallRow
 
 
 class RunFailureOut(BaseModel):
@@ -78,6 +81,7 @@ class RunOut(BaseModel):
         started_at="2026-11-16T12:00:00Z",
         ended_at="2026-11-16T12:00:41Z",
         slot_at="2026-11-16T12:00:00Z",
+        started_by="schedule",
         result="All green.",
         tokens=1834,
         profile="claude",
@@ -93,6 +97,10 @@ class RunOut(BaseModel):
     started_at: datetime
     ended_at: datetime | None
     slot_at: datetime | None = Field(description="The time in the schedule that it was due.")
+    started_by: StartedBy | None = Field(
+        description="What started it: an item of the inbox, its schedule, the `start` of work that"
+        " was to begin at once, a `retry`, or the `continuation` of unfinished work. Null: unknown."
+    )
     result: str | None = Field(description="A summary: the result as text, or else the message.")
     tokens: int
     profile: str | None
@@ -110,6 +118,7 @@ class RunOut(BaseModel):
             started_at=run.started_at,
             ended_at=run.ended_at,
             slot_at=run.slot_at,
+            started_by=run.started_by,
             result=run.result,
             tokens=run.tokens,
             profile=run.profile,
@@ -137,10 +146,6 @@ class ToolCallOut(BaseModel):
     @classmethod
     def of(cls, call: ToolCallRow) -> Self:
         return cls.model_validate(call, from_attributes=True)
-
-
-class RunDetailsOut(RunOut):
-    tool_calls: Sequence[ToolCallOut] = Field(description="Oldest first.")
 
 
 class CallSummaryOut(BaseModel):
@@ -195,7 +200,24 @@ class RunListItemOut(RunOut):
 
     title: str = Field(description="The title of its conversation.")
     running: RunningField
+    progress: ProgressOut | None = Field(description="What it says that it is doing.")
+    worked_seconds: float = Field(description="How long it has worked, without its waits.")
+    spent: AmountOut
+    waits_for: str | None = Field(description="Why it is queued, in a sentence.")
+    resumes_at: datetime | None = Field(
+        description="When a queued run goes on at the earliest; null: when something lets it."
+    )
 
     @classmethod
-    def of_row(cls, row: RunRow) -> Self:
-        return cls.of(row.run, title=row.title, running=RunningOut.of(row.running))
+    def of_listed(cls, listed: run_pages.ListedRun) -> Self:
+        row = listed.row
+        return cls.of(
+            row.run,
+            title=row.title,
+            running=RunningOut.of(row.running),
+            progress=ProgressOut.of(listed.progress),
+            worked_seconds=listed.worked.total_seconds(),
+            spent=AmountOut.of(listed.spent),
+            waits_for=listed.waits_for,
+            resumes_at=row.resumes_at,
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -31,8 +31,10 @@ from backburner.api.schemas.conversation import (
 )
 from backburner.api.schemas.question import QuestionOut
 from backburner.api.schemas.run import ProgressOut, RunningField, RunningOut
+from backburner.api.schemas.schedule import CatchUpChoice
 from backburner.api.schemas.work.connection import ConnectionNames, ConnectionNamesOut
 from backburner.api.schemas.work.folder import FolderName
+from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
     Author,
@@ -89,9 +91,18 @@ class TaskTimesBody(RequestBody):
     schedule: dict[str, Any] | None = Field(
         default=None, description="The schedule in full, or an event."
     )
+    catch_up: CatchUpChoice = None
 
     def timing(self, kind: TaskKind | None = None) -> Timing:
-        return Timing(self.when, self.schedule, self.interval, self.after, self.after_on, kind)
+        return Timing(
+            self.when,
+            self.schedule,
+            self.interval,
+            self.after,
+            self.after_on,
+            kind,
+            catch_up=self.catch_up,
+        )
 
 
 class NewTaskBody(TaskTimesBody):
@@ -123,6 +134,15 @@ class NewTaskBody(TaskTimesBody):
     on_repeated_failure: FailurePolicy = OnRepeatedFailure.PAUSE
     agent: str | None = Field(default=None, description="An agent or a profile.")
     profile: str | None = Field(default=None, description="Null: the default profile.")
+    allowance: Annotated[str, Field(max_length=100)] | None = Field(
+        default=None,
+        description="What may be spent on it and its jobs, such as `2.50 USD`; null: the default."
+        " It needs a credential that may approve.",
+    )
+    paused: bool = Field(
+        default=False,
+        description="Set it up without starting it: you can try it with a test run, and resume it.",
+    )
 
     def task(self) -> NewTask:
         return NewTask(
@@ -140,6 +160,10 @@ class NewTaskBody(TaskTimesBody):
             profile=self.profile,
             reports_to=_read_destinations(self.reports_to),
             on_repeated_failure=self.on_repeated_failure,
+            allowance=None
+            if self.allowance is None
+            else parse_limit(self.allowance, AllowanceScope.CONVERSATION),
+            paused=self.paused,
         )
 
 

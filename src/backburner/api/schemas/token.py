@@ -42,6 +42,7 @@ class CredentialOut(BaseModel):
         created_at="2026-11-16T12:00:00Z",
         expires_at=None,
         used_at=None,
+        device="",
         is_this=False,
     )
 
@@ -56,7 +57,10 @@ class CredentialOut(BaseModel):
     )
     created_at: datetime
     expires_at: datetime | None
-    used_at: datetime | None
+    used_at: datetime | None = Field(description="Recorded once an hour while it is used.")
+    device: str = Field(
+        description="Of a session, such as `Firefox on Linux`; empty: it is not known."
+    )
     is_this: bool = Field(description="This request was authenticated with it.")
 
     @classmethod
@@ -71,6 +75,7 @@ class CredentialOut(BaseModel):
             created_at=credential.created_at,
             expires_at=credential.expires_at,
             used_at=credential.used_at,
+            device=credential.device,
             is_this=credential.id == caller.credential,
         )
 

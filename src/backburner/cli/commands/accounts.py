@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from backburner.cli.client import Server
+from backburner.cli.commands.account.me import format_amount
 from backburner.cli.commands.connections.option import connection_option
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.id_prefix import match
@@ -191,6 +192,52 @@ def edit(
     changed = server.patch(f"/api/users/{account['id']}", body)
     text = f"Changed: {changed['login'] or changed['id']}, {changed['name']}, {changed['role']}."
     print_result(changed, text, as_json=as_json)
+
+
+@user.command("limit")
+@click.argument("login")
+@click.argument("limits", nargs=-1, metavar="SCOPE=AMOUNT...", required=True)
+@json_option
+@with_server
+def limit(server: Server, *, login: str, limits: tuple[str, ...], as_json: bool) -> None:
+    """Limit what a user may spend (operators only).
+
+    For example: day=5 USD, user=100 USD; day=none removes your limit. They may set less.
+    """
+    allowances = dict(map(_read_limit, limits))
+    account = _find_user(server, login)
+    path = f"/api/users/{account['id']}/allowances"
+    changed = server.put(path, {"allowances": allowances})
+    parts = [f"{item['scope']} {format_amount(item)}" for item in changed["allowances"]]
+    print_result(changed, f"{login} may spend: {', '.join(parts)}.", as_json=as_json)
+
+
+def _read_limit(text: str) -> tuple[str, str | None]:
+    scope, separator, amount = text.partition("=")
+    if not separator or scope not in ("day", "user") or not amount.strip():
+        raise BadRequest(f"{text!r} is not a limit.", hint="Write day=5 USD or user=100 USD.")
+    return scope, None if amount.strip() == "none" else amount
+
+
+@user.command("spend")
+@json_option
+@with_server
+def spend(server: Server, *, as_json: bool) -> None:
+    """List what each user has spent (operators only)."""
+    items = list(server.items("/api/operate/spend"))
+    rows = [
+        {
+            "LOGIN": item["login"] or item["user"],
+            "TODAY": format_amount(item["today"]),
+            "30 DAYS": format_amount(item["last_30_days"]),
+            "IN ALL": format_amount(item["total"]),
+            "PER DAY": next(
+                (format_amount(one) for one in item["allowances"] if one["scope"] == "day"), ""
+            ),
+        }
+        for item in items
+    ]
+    print_items(items, rows, empty="No users.", as_json=as_json)
 
 
 @user.command("password")

@@ -1,4 +1,4 @@
-"""`backburner conversations`, `summary` and `runs`."""
+"""`backburner conversations` and `summary`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,9 +9,10 @@ from backburner.cli import id_prefix
 from backburner.cli.client import PAGE_SIZE, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.commands.work.conversation_changes import add_changes
-from backburner.cli.commands.work.files import describe_file
+from backburner.cli.commands.work.seen import mark_seen
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.list_group import LIST, ListOrShowGroup
+from backburner.cli.live.attachment_text import describe_attachments
 from backburner.cli.output import (
     local_time,
     local_times,
@@ -19,7 +20,6 @@ from backburner.cli.output import (
     print_items,
     print_json,
     print_result,
-    print_table,
     printable,
     short_id,
     truncate,
@@ -27,12 +27,14 @@ from backburner.cli.output import (
 from backburner.cli.server_options import json_option, limit_option, with_server
 from backburner.core.conversation import Kind, MessageRole, PauseReason, Status
 from backburner.core.question import Purpose
-from backburner.core.tool_policy import OWN_SERVER
+from backburner.core.work.list_states import ListState
 
 #: Messages shown of one conversation.
 MESSAGES_SHOWN = 10
 #: Before the titles of children.
 INDENT = "  "
+#: The other columns of lines that are no conversation.
+_NOTHING = dict.fromkeys(("ID", "STATUS", "KIND", "NEXT RUN", "NOW", "NEW"), "")
 
 
 @click.group("conversations", cls=ListOrShowGroup)
@@ -51,7 +53,16 @@ add_changes(conversations)
 @click.argument("conversation", required=False)
 @click.option("--status", type=click.Choice([*map(str, Status)]), help="Filter by status.")
 @click.option("--kind", type=click.Choice([*map(str, Kind)]), help="Filter by kind.")
-@click.option("--search", "q", metavar="TEXT", help="Filter by the text of the messages.")
+@click.option(
+    "--state",
+    type=click.Choice([*map(str, ListState)]),
+    help="Filter by what it does: it needs you, works now, and so on.",
+)
+@click.option("--pinned", is_flag=True, help="List pinned conversations.")
+@click.option("--unread", is_flag=True, help="List conversations with news.")
+@click.option(
+    "--search", "q", metavar="TEXT", help="Words in titles and recent messages, which are shown."
+)
 @click.option("--archived", is_flag=True, help="List archived conversations.")
 @click.option("--all", is_flag=True, help="List jobs and child tasks as well.")
 @click.option("--parent", metavar="CONVERSATION", help="List the jobs and tasks of a conversation.")
@@ -84,7 +95,7 @@ def list_conversations(
     is_nested = not filters.keys() - {"archived"}
     rows = [row for item in items for row in _rows(item, is_nested=is_nested)]
     print_items(items, rows, empty="No conversations.", as_json=as_json)
-    if not as_json and any(row["ID"] == "" for row in rows):
+    if not as_json and is_nested and any(row["ID"] == "" for row in rows):
         hint = "List all jobs and tasks of one with `backburner conversations --parent ID`."
         click.echo(name_commands(hint))
 
@@ -92,14 +103,17 @@ def list_conversations(
 def _rows(item: Any, *, is_nested: bool) -> Iterator[dict[str, Any]]:
     """Make the lines of a conversation: its own, and those of its children with work to do."""
     yield _row(item, "")
+    for hit in item["hits"]:
+        if hit["role"]:
+            text = "".join(part["text"] for part in hit["parts"])
+            yield {**_NOTHING, "TITLE": truncate(f"{INDENT}{hit['role']}: {text}")}
     if not is_nested:
         return
     children = item["children"]
     for child in children["open"]:
         yield _row(child, INDENT)
     if more := children["count"] - len(children["open"]):
-        columns = ("ID", "STATUS", "KIND", "NEXT RUN", "NOW")
-        yield {**dict.fromkeys(columns, ""), "TITLE": f"{INDENT}{more} more"}
+        yield {**_NOTHING, "TITLE": f"{INDENT}{more} more"}
 
 
 def _row(item: Any, indent: str) -> dict[str, Any]:
@@ -109,6 +123,7 @@ def _row(item: Any, indent: str) -> dict[str, Any]:
         "KIND": item["kind"],
         "NEXT RUN": next_run(item),
         "NOW": "running" if item["running"] else "",
+        "NEW": str(item["unread_count"]) if item.get("unread") else "",
         "TITLE": indent + truncate(item["title"]),
     }
 
@@ -127,6 +142,7 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             "title": conversation["title"],
             "status": describe_status(conversation),
             "running": describe_running(conversation["running"]),
+            "pinned": "yes" if conversation["pinned_at"] else "",
             "waits for": conversation["waits_for"],
             "model": conversation["profile"],
             "folder": conversation["folder"],
@@ -141,6 +157,9 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
         # Others may quote commands as they like.
         text = name_commands(text) if message["role"] == MessageRole.SYSTEM else text
         click.echo(f"\n{message['role']}, {local_time(message['created_at'])}\n{printable(text)}")
+        for line in describe_attachments(message):
+            click.echo(line)
+    mark_seen(server, conversation_id, messages)
 
 
 def describe_running(running: Any) -> str:
@@ -195,70 +214,6 @@ def summary(
     click.echo(printable(found["text"]))
     for message in found["messages"]:
         click.echo(f"\nuser, {short_id(message['id'])}\n{printable(message['text'])}")
-
-
-@click.command("runs")
-@click.argument("conversation")
-@click.argument("run", required=False)
-@limit_option(20)
-@json_option
-@with_server
-def runs(server: Server, *, conversation: str, run: str | None, limit: int, as_json: bool) -> None:
-    """List the runs of a conversation, or show one.
-
-    CONVERSATION is a title, an id, or the start of an id; RUN is an id, or the start of it. A
-    single run is shown with its tool calls.
-    """
-    conversation_id = id_prefix.find_conversation(server, conversation)
-    if run is not None:
-        run_id = id_prefix.find_run(server, conversation_id, run)
-        show_run(
-            server.get(f"/api/runs/{run_id}"),
-            messages_by_run(server, conversation_id),
-            as_json=as_json,
-        )
-        return
-    items = list(server.items(f"/api/conversations/{conversation_id}/runs", limit=limit))
-    messages = messages_by_run(server, conversation_id)
-    rows = [
-        {
-            "ID": short_id(item["id"]),
-            "KIND": item["kind"],
-            "STATUS": item["status"],
-            "STARTED": local_time(item["started_at"]),
-            "RESULT": truncate(describe_result(item, messages)),
-        }
-        for item in items
-    ]
-    print_items(items, rows, empty="No runs yet.", as_json=as_json)
-
-
-def show_run(run: Any, messages: Mapping[str, str], *, as_json: bool) -> None:
-    if as_json:
-        print_json(run)
-        return
-    fields = {name: run[name] for name in ("id", "kind", "status", "tokens", "profile")}
-    times = {"started": local_time(run["started_at"]), "ended": local_time(run["ended_at"])}
-    print_fields({**fields, **times, "result": describe_result(run, messages)})
-    rows = [
-        {
-            "TOOL": _name_tool(call),
-            "STATE": call["state"],
-            "FAILED": "yes" if call["failed"] else "",
-            "RESULT": truncate(call["result"]),
-        }
-        for call in run["tool_calls"]
-    ]
-    click.echo()
-    print_table(rows, empty="No tool calls.")
-    if files := [describe_file(file) for call in run["tool_calls"] for file in call["files"]]:
-        click.echo()
-        print_table(files, empty="")
-
-
-def _name_tool(call: Any) -> str:
-    # Several connections may have a tool of this name.
-    return call["tool"] if call["server"] == OWN_SERVER else f"{call['server']}/{call['tool']}"
 
 
 def next_run(item: Any) -> str:

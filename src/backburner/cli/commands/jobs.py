@@ -121,6 +121,41 @@ def list_jobs(
     print_items(items, rows, empty="No jobs.", as_json=as_json)
 
 
+@jobs.command("tree")
+@click.argument("conversation", required=False)
+@json_option
+@with_server
+def tree(server: Server, *, conversation: str | None, as_json: bool) -> None:
+    """Show jobs below the conversations and jobs that started them.
+
+    CONVERSATION is a title, an id, or the start of an id. Default: those whose jobs changed last.
+    """
+    conversation_id = conversation and id_prefix.find_conversation(server, conversation)
+    found = server.get("/api/jobs/tree", conversation_id=conversation_id)
+    if as_json:
+        print_json(found)
+        return
+    for one in found["trees"]:
+        counts = f" ({one['counts']['in_words']})" if one["counts"]["total"] else ""
+        click.echo(printable(f"{short_id(one['conversation_id'])}  {one['title']}{counts}"))
+        for line in _tree_lines(one["children"], depth=1):
+            click.echo(printable(line))
+    if not found["trees"]:
+        click.echo("No jobs.")
+    if found["is_cut"]:
+        click.echo("There are more: see `backburner jobs`.")
+
+
+def _tree_lines(nodes: Sequence[Any], *, depth: int) -> Iterable[str]:
+    for node in nodes:
+        counts = f" ({node['counts']['in_words']})" if node["counts"]["total"] else ""
+        said = (node["progress"] or {}).get("text") or node["doing"]
+        doing = f": {truncate(said)}" if said else ""
+        title = f"{truncate(node['title'])}{counts}"
+        yield f"{short_id(node['id'])}{'  ' * depth}  {describe_status(node)}  {title}{doing}"
+        yield from _tree_lines(node["children"], depth=depth + 1)
+
+
 @jobs.command("start")
 @click.argument("prompt", nargs=-1, required=True)
 @click.option("--name", help="Short description.")
@@ -290,6 +325,8 @@ def _require_choice(jobs: Sequence[str], batch: str | None) -> None:
 
 
 def describe_status(job: Any) -> str:
+    if awaited := (job["waits_for"] or "").removeprefix("It waits for "):
+        return f"{job['status']} (waits for: {awaited[0].lower()}{awaited[1:].rstrip('.')})"
     if job["needs_you"]:
         return f"{job['status']} (needs you)"
     return f"{job['status']} (paused)" if job["paused"] else str(job["status"])

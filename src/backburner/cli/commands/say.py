@@ -10,8 +10,15 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import NoAnswer, Server
 from backburner.cli.command_name import name_commands
+from backburner.cli.commands.work.attachments import (
+    attach_option,
+    check_files,
+    upload,
+)
 from backburner.cli.commands.work.new_conversation import new_conversation
+from backburner.cli.commands.work.seen import mark_seen
 from backburner.cli.current_folder import choose_current_folder, folder_option
+from backburner.cli.live.attachment_text import describe_attachments
 from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import print_json, print_result, printable, short_id
@@ -30,7 +37,7 @@ class ReplyGoesOn(BackburnerError):
 
 
 @click.command("say")
-@click.argument("text", nargs=-1, required=True)
+@click.argument("text", nargs=-1)
 @click.option(
     "--in",
     "conversation",
@@ -51,6 +58,7 @@ class ReplyGoesOn(BackburnerError):
     is_flag=True,
     help="Replace your last message, and remove everything after it; does not wait for the reply.",
 )
+@attach_option
 @click.option("--no-wait", is_flag=True, help="Do not wait for the reply.")
 @json_option
 @with_server
@@ -64,7 +72,7 @@ def say(
 ) -> None:
     """Send a message and print the reply.
 
-    With - as TEXT, the message is read from standard input.
+    With - as TEXT, the message is read from standard input. Files need no TEXT.
     """
     if is_continued and conversation is not None:
         raise click.UsageError("Pass either --in or --continue.")
@@ -76,11 +84,20 @@ def say(
     if is_replacement and is_new:
         raise click.UsageError("With --replace, pass --in or --continue.")
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
+    attached = options["attached"]
+    if not text and not attached:
+        raise click.UsageError("Pass a text, or a file with --attach.")
     # Before a conversation is created for it.
-    check_chat_message(content)
+    check_files(attached)
+    if not attached:
+        check_chat_message(content)
     found = _find_last(server) if is_continued else conversation
     place = choose_current_folder(server) if here else folder
-    body = {"content": content} if model is None else {"content": content, "profile": model}
+    body: dict[str, Any] = {"content": content}
+    if model is not None:
+        body["profile"] = model
+    if attached:
+        body["attachments"] = upload(server, attached)
     with _find_or_create(server, found, place) as conversation_id:
         path = f"/api/conversations/{conversation_id}/messages"
         if options["no_wait"] or is_replacement:
@@ -102,7 +119,7 @@ def _follow_reply(
     reply, short = Reply(echo=echo), short_id(conversation_id)
     try:
         path = f"/api/conversations/{conversation_id}/messages"
-        return reply, reply.follow(server.stream(path, body))
+        end = reply.follow(server.stream(path, body))
     except NoAnswer as error:
         raise BackburnerError(
             f"{error.message} The conversation goes on.",
@@ -114,6 +131,9 @@ def _follow_reply(
             hint=f"Read it with `backburner conversations {short}`, or stop it with"
             f" `backburner stop {short}`.",
         ) from None
+    if echo:
+        mark_seen(server, conversation_id, end.get("messages", ()))
+    return reply, end
 
 
 @click.command("stop")
@@ -202,6 +222,11 @@ class Reply:
         for text in texts:
             if text.strip() != self._text.strip():
                 self._print(f"{text}\n")
+        for message in messages:
+            if message["role"] != "user" and self._echo:
+                for line in describe_attachments(message):
+                    # On stderr, so that stdout holds the reply alone.
+                    click.echo(line, err=True)
         for question in data.get("questions", ()):
             if not any(question["prompt"] in text for text in texts):
                 how = how_to_answer(question)

@@ -6,33 +6,28 @@ from typing import Any
 
 import click
 
-from backburner.app.doctor import try_profile
 from backburner.app.folder import prepare_data_folder
 from backburner.app.local_zone import find_local_zone
+from backburner.app.models.entries import PROFILE_NAMES, read, to_table
+from backburner.app.models.trial import run_test
 from backburner.cli.client import NoServer, Server
 from backburner.cli.command_name import name_commands
 from backburner.cli.output import print_line
 from backburner.cli.profile_summary import summarize
 from backburner.cli.server_options import read_client_file
 from backburner.cli.setting_options import setting
-from backburner.cli.setup_prompts import (
-    KINDS,
-    ask_claude,
-    ask_kind,
-    ask_openai,
-    find_unlisted,
-    is_terminal,
-    read_secret,
-)
+from backburner.cli.setup_prompts import ask_entry, ask_kind, is_terminal, read_secret
 from backburner.core.errors import BackburnerError, BadSetting
 from backburner.data_folder import find_data_folder
-from backburner.ports import Trouble
+from backburner.ports import MODEL_KINDS, ModelKind, Trouble
 from backburner.settings import (
+    BACKGROUND_ROLE,
+    CHAT_ROLE,
     MODELS_FILE,
     Profile,
     load,
+    lock_models_file,
     read_models_file,
-    read_profile,
     read_profiles,
     replace_profile,
     write_models_file,
@@ -53,7 +48,9 @@ CODES = {
     epilog="Exit codes: 0 stored. If the test failed: 3 key or token refused, 4 server"
     " unreachable, 5 no such model, 6 limit reached, 1 other.",
 )
-@click.option("--kind", type=click.Choice(list(KINDS)), help="Kind of model.")
+@click.option(
+    "--kind", type=click.Choice([kind.value for kind in MODEL_KINDS]), help="Kind of model."
+)
 @click.option(
     *("--key-file", "--token-file", "secret_file"),
     metavar="FILE",
@@ -83,26 +80,22 @@ def setup(
     """
     folder = find_data_folder(**files)
     stored = read_stored(folder)
-    kind = kind or ask_kind()
+    chosen = ModelKind(kind) if kind else ask_kind()
     secret = read_secret(secret_file) if secret_file else None
-    table: dict[str, Any] = {"engine": "demo"}
-    if kind == "openai":
-        table = ask_openai(secret=secret, address=address, model=model)
-    elif kind != "demo":
-        table = ask_claude(kind, secret=secret, address=address, model=model)
-    name = {"openai": "local", "demo": "demo"}.get(kind, "claude")
-    content, name = replace_profile(stored, name, table, background=background)
-    profile = validate(name, table)
-    if test and (code := try_model(profile, keep=keep)):
+    table = to_table(ask_entry(chosen, secret=secret, address=address, model=model))
+    _, name = replace_profile(stored, PROFILE_NAMES[chosen], table, background=background)
+    profile = read(name, table)
+    if test and (code := try_model(profile, keep=keep, is_listed=model is None)):
         print_line("Nothing was stored.")
         return code
-    if test and kind == "openai" and model is not None:
-        secret_text = profile.secret.get_secret_value() if profile.secret else None
-        if note := find_unlisted(profile.address, secret_text, profile.model):
-            print_line(note)
     prepare_data_folder(folder)
-    print_line(f"Stored in {write_models_file(folder, content)}, which only you can read.")
-    print_model_in_use(profile, files, background=background)
+    with lock_models_file(folder):
+        # The page may have stored another one meanwhile.
+        stored = find_stored(folder)
+        content, name = replace_profile(stored, PROFILE_NAMES[chosen], table, background=background)
+        path = write_models_file(folder, content)
+    print_line(f"Stored in {path}, which only you can read.")
+    print_model_in_use(read(name, table), files, background=background)
     return 0
 
 
@@ -115,30 +108,35 @@ def read_stored(folder: Path) -> dict[str, Any]:
         path = folder / MODELS_FILE
         print_line(f"{path} is invalid and will be replaced. {error}".strip())
         return {}
-    for role, user in (("profile", "Chats"), ("background_profile", "Background work")):
+    for role, user in ((CHAT_ROLE, "Chats"), (BACKGROUND_ROLE, "Background work")):
         if (name := stored.get(role)) in profiles:
             print_line(f"{user} now: {name}, {summarize(profiles[name])}.")
     return stored
 
 
-def validate(name: str, table: dict[str, Any]) -> Profile:
+def find_stored(folder: Path) -> dict[str, Any]:
+    """Read the stored models; none if the file is invalid."""
     try:
-        return read_profile(name, table)
-    except ValueError as error:
-        raise BadSetting(f"The profile {error}.") from None
+        stored = read_models_file(folder)
+        read_profiles(stored.get("profiles", {}))
+    except (BadSetting, ValueError):
+        return {}
+    return stored
 
 
-def try_model(profile: Profile, *, keep: bool) -> int:
+def try_model(profile: Profile, *, keep: bool, is_listed: bool) -> int:
     """Test a model; return the exit code if it failed and is not to be stored, else 0."""
     if profile.engine != "demo":
         print_line(f"Testing {profile.model} ...")
-    trial = asyncio.run(try_profile(profile))
-    print_line(f"{trial.message} {trial.hint}".strip())
-    if trial.trouble is None or keep:
+    test = asyncio.run(run_test(profile, is_listed=is_listed))
+    print_line(f"{test.trial.message} {test.trial.hint}".strip())
+    if test.note:
+        print_line(test.note)
+    if test.trial.trouble is None or keep:
         return 0
     if is_terminal() and click.confirm("Store it anyway?", default=False):
         return 0
-    return CODES[trial.trouble]
+    return CODES[test.trial.trouble]
 
 
 def tell_server(user: str, folder: Path) -> str:

@@ -233,6 +233,8 @@ def print_away(summary: Any) -> None:
         if row["failure"]
     ]
     _print_sections({"Open questions": questions, "Notices": notices, "Failed": failures})
+    if quiet := summary["lane_counts"]["quiet"]:
+        click.echo(f"\nQuiet: {quiet} that ran and had nothing to tell.")
 
 
 def _print_sections(sections: dict[str, list[dict[str, Any]]]) -> None:

@@ -31,7 +31,7 @@ from backburner.cli.output import (
     short_id,
     truncate,
 )
-from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.cli.server_options import json_option, limit_option, missed_option, with_server
 from backburner.cli.timeout_option import describe_seconds, timeout_option
 from backburner.core.conversation import PauseReason
 from backburner.core.errors import BadRequest
@@ -121,6 +121,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
 @click.option("--interval", metavar="TIME", help="Repeat: 30m, 2h, 1d.")
 @click.option("--when", metavar="TEXT", help='Schedule: "every weekday at 9", "in 2h", or cron.')
 @click.option("--after", metavar="TASK", help="Run whenever this task completes.")
+@missed_option
 @click.option(
     "--on", type=click.Choice(["success", "any"]), help="With --after: which outcome counts."
 )
@@ -146,6 +147,8 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
 @timeout_option(default="run_timeout")
 @click.option("--agent", metavar="NAME", help="Agent or profile; `agents` lists agents.")
 @click.option("--profile", metavar="NAME", help="Profile to use.")
+@click.option("--allowance", metavar="LIMIT", help='What it may spend with its jobs: "2 USD".')
+@click.option("--paused", is_flag=True, help="Set it up paused: `tasks resume` starts it.")
 @json_option
 @with_server
 def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options: Any) -> None:
@@ -158,6 +161,7 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
         problem = "There is more than one schedule." if given else "The schedule is missing."
         raise BadRequest(problem, hint="Pass one of --when, --interval, --after and --once.")
     lists = {name: list(options.pop(name)) or None for name in ("tools", "connections")}
+    options["paused"] = options["paused"] or None
     body = {"after_on": on, "kind": "oneshot" if once else None, **lists, **options}
     task = server.post(
         "/api/tasks", {name: value for name, value in body.items() if value is not None}
@@ -173,6 +177,7 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
 @click.option("--interval", metavar="TIME", help="Repeat: 30m, 2h, 1d.")
 @click.option("--when", metavar="TEXT", help='Schedule: "every weekday at 9", "in 2h", or cron.')
 @click.option("--after", metavar="TASK", help="Run whenever this task completes.")
+@missed_option
 @click.option("--description", metavar="TEXT", help="Purpose of the task.")
 @click.option(
     "--notify",

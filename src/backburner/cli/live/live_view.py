@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from backburner.cli.client import PAGE_SIZE, NoServer, NotSignedIn
+from backburner.cli.live.attachment_text import describe_attachments
 from backburner.cli.live.event_reader import CONNECTED, LOST
 from backburner.cli.live.question_text import how_to_answer
 from backburner.cli.output import printable, short_id, truncate
@@ -211,17 +212,19 @@ class LiveView:
 
     def _show_message(self, conversation_id: str, message: Any) -> None:
         content = message["content"]
+        files = "\n".join(describe_attachments(message))
         run_id = message["run_id"]
         shown = self._drafts.pop(run_id, "") if message["role"] == "assistant" else ""
         if shown.strip() and content.strip() == shown.strip():
             self._end_text()
-            return
-        if shown and self._writing == run_id and content.startswith(shown):
+        elif shown and self._writing == run_id and content.startswith(shown):
             click.echo(printable(content.removeprefix(shown)), nl=False)
             self._end_text()
-            return
-        who = {"user": "you: ", "system": "note: "}.get(message["role"], "")
-        self._line(conversation_id, f"{who}{content}")
+        else:
+            who = {"user": "you: ", "system": "note: "}.get(message["role"], "")
+            self._line(conversation_id, f"{who}{content}")
+        if files:
+            self._line(conversation_id, files)
 
     def _show_questions(self) -> None:
         for question in self._open_questions():

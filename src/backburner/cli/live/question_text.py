@@ -1,5 +1,7 @@
 """Questions of agents, as people read them, and how to answer them."""
 
+import re
+import shlex
 from typing import Any
 
 from backburner.cli.command_name import name_commands
@@ -8,6 +10,7 @@ from backburner.cli.output import printable, short_id
 #: A type and a purpose of questions in the API. Their enumerations would import the rules of
 #: conversations.
 CHOICE, RECONNECT = "choice", "reconnect"
+_PLAIN_WORDS = re.compile(r"[\w .,:+-]+")
 
 
 def list_options(question: Any) -> list[str]:
@@ -31,5 +34,14 @@ def how_to_answer(question: Any) -> str:
         return printable(name_commands(f"{text} {short} stop`"))
     first, *others = question["options"] or ["..."]
     command = name_commands(f"`backburner answer {short_id(question['id'])}")
-    also = f" (or {', '.join(others)})" if others else ""
-    return printable(f"answer with {command} {first}`{also}")
+    also = f" (or {', '.join(map(_in_list, others))})" if others else ""
+    return printable(f"answer with {command} {_as_typed(first)}`{also}")
+
+
+def _as_typed(option: str) -> str:
+    """Quote what a shell would not take for words: agents and servers write options."""
+    return option if _PLAIN_WORDS.fullmatch(option) else shlex.quote(option)
+
+
+def _in_list(option: str) -> str:
+    return f'"{option}"' if "," in option else option

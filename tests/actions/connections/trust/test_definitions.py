@@ -271,6 +271,24 @@ async def test_a_tick_says_what_a_tool_does_and_a_claim_of_the_server_does_not(
     assert await tick("send", repeatable=True) == (False, True)
 
 
+async def test_a_tool_that_is_turned_off_is_offered_to_nobody_and_its_changes_are_not_told(
+    stage: Stage, servers: ListedServers, mail: Connection
+) -> None:
+    await definitions.tick(stage.deps, ME, mail.id, "send", {"off": True})
+    chat = await stage.chat()
+    assert await offered(stage, mail) == ["search"]
+
+    assert await list_in(stage, mail, chat, SEARCH, OTHER_SEND) == ["search"]
+    assert not stage.messages(chat)
+    servers.tools = (SEARCH, OTHER_SEND)
+    changed = (await tools(stage, mail))["send"]
+    await definitions.accept(stage.deps, ME, mail.id, {"send": changed.digest})
+    assert await offered(stage, mail) == ["search"]
+
+    await definitions.tick(stage.deps, ME, mail.id, "send", {"off": False})
+    assert await offered(stage, mail) == ["search", "send"]
+
+
 async def test_only_a_tool_that_agents_get_is_ticked(
     stage: Stage, servers: ListedServers, mail: Connection
 ) -> None:

@@ -47,3 +47,20 @@ async def test_the_owner_sees_the_calls_of_their_agents(
     assert (await ask.get(PATH, connection=news.id))["items"] == found[:1]
     assert (await mate.get(PATH))["items"] == []
     assert (await mate.get(PATH, connection=mail.id))["items"] == []
+
+
+async def test_the_calls_of_a_day_are_counted(
+    ask: Asker, stage: Stage, servers: FakeServers
+) -> None:
+    mail = servers.add(stage, user=USER)
+    path = f"/api/connections/{mail.id}/health"
+    before = await ask.get(path)
+    stage.engine.then(Call("search"), Call("search"), DONE)
+    await stage.task(connections=("mail",))
+    await stage.work()
+
+    day = await ask.get(path)
+
+    assert (before["calls"], before["average_seconds"]) == (0, None)
+    assert (day["calls"], day["failed"], day["average_seconds"]) == (2, 0, 0.0)
+    assert [slot["calls"] for slot in day["slots"]] == [0] * 47 + [2]

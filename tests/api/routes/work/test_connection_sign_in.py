@@ -23,6 +23,7 @@ from backburner.core.connections.connection import Connection
 from backburner.core.ids import UserId
 from backburner.gateway.oauth.flow import CheckedOAuth
 from backburner.gateway.upstream.servers import UpstreamServers
+from backburner.ports.oauth import issuer_key
 from backburner.vault.master_keys import MasterKeys
 from backburner.vault.vault import SealingVault
 
@@ -120,7 +121,7 @@ async def test_a_browser_comes_back_to_the_page_that_it_left(
     begun = (await browser.post(f"{PATH}/{mail.id}/sign-in", json={})).json()
     final = peer.approve(begun["url"])
     assert begun["secret"] == ""
-    assert final.startswith("http://localhost/oauth/callback?")
+    assert final.startswith("http://localhost/oauth/from/")
     end = await browser.post(FINISH, json={"address": final})
 
     assert end.json()["check"]["connection"]["state"] == "ready"
@@ -221,11 +222,26 @@ async def test_our_document_is_public_where_there_is_a_public_address(stage: Sta
     assert found.json()["redirect_uris"] == [f"{public}/oauth/callback"]
 
 
-async def fetch_document(stage: Stage, public_url: str) -> httpx2.Response:
+async def test_each_authorization_server_has_a_document_of_its_own(stage: Stage) -> None:
+    public = "https://backburner.example"
+    key = issuer_key("https://login.example")
+    found = await fetch_document(stage, public, f"/oauth/client/{key}.json")
+
+    assert found.json()["client_id"] == f"{public}/oauth/client/{key}.json"
+    assert found.json()["redirect_uris"] == [f"{public}/oauth/from/{key}"]
+    assert (await fetch_document(stage, "", f"/oauth/client/{key}.json")).status_code == 404
+    for wrong in (key[1:], f"{key}0", key.upper(), "..", "%2e%2e", f"{key}%0a"):
+        answer = await fetch_document(stage, public, f"/oauth/client/{wrong}.json")
+        assert answer.status_code == 404
+
+
+async def fetch_document(
+    stage: Stage, public_url: str, path: str = "/oauth/client.json"
+) -> httpx2.Response:
     api = build_api(stage.deps, hosts={"localhost"}, checks={}, public_url=public_url)
     transport = httpx2.ASGITransport(app=api)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as anybody:
-        return await anybody.get("/oauth/client.json")
+        return await anybody.get(path)
 
 
 async def test_signing_in_needs_consent(ask_as: AskAs, stage: Stage, mail: Connection) -> None:

@@ -48,7 +48,7 @@ async def test_a_connection_is_added_listed_shown_changed_and_removed(ask: Asker
 
     assert removed == {"not_ended_at": ""}
     assert (added["name"], added["title"], added["auth"]) == ("mail", "My mail", "header")
-    assert added["counts"] == {"offered": 2, "read_only": 0, "withheld": 0, "gone": 0}
+    assert added["counts"] == {"offered": 2, "read_only": 0, "withheld": 0, "gone": 0, "off": 0}
     assert "tools" not in listed
     assert changed == shown
     assert (shown["in_chats"], shown["disabled"]) == (False, True)
@@ -172,6 +172,7 @@ async def test_another_users_connection_is_like_one_that_is_not_there(
         ("GET", "", None),
         ("PATCH", "", {"title": "Mine"}),
         ("DELETE", "", None),
+        ("GET", "/health", None),
         ("POST", "/headers", {"headers": {"X-Key": "x"}}),
         ("POST", "/refresh", None),
         ("POST", "/accept", {"tools": {"send": "0"}}),
@@ -243,6 +244,21 @@ async def test_a_token_says_which_connections_its_work_may_use(ask: Asker, ask_a
     task = {"name": "t", "prompt": "p", "when": "every monday at 3", "connections": ["mail"]}
     assert (await plain("POST", "/api/tasks", task)).status_code == 400
     assert (await given("POST", "/api/tasks", task)).status_code == 201
+
+
+async def test_a_tool_is_turned_off_and_on_again(ask: Asker, servers: ListedServers) -> None:
+    path = f"{PATH}/{(await add(ask))['id']}"
+
+    off = await ask.do("POST", f"{path}/ticks", {"tool": "send", "off": True})
+    servers.tools = (SEARCH, OTHER_SEND)
+    changed = (await ask.do("POST", f"{path}/refresh"))["connection"]
+    on = await ask.do("POST", f"{path}/ticks", {"tool": "send", "off": False})
+
+    assert off["counts"] == {"offered": 1, "read_only": 0, "withheld": 0, "gone": 0, "off": 1}
+    assert [tool["off"] for tool in off["tools"]] == [False, True]
+    # Nobody is asked to look at what they have turned off.
+    assert (changed["tools"][1]["state"], changed["counts"]["withheld"]) == ("changed", 0)
+    assert (on["counts"]["withheld"], on["counts"]["off"]) == (1, 0)
 
 
 async def test_a_call_cannot_have_any_timeout(ask: Asker) -> None:

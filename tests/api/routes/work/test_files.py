@@ -213,6 +213,6 @@ async def test_deleting_a_conversation_deletes_its_files(ask: Asker, stage: Stag
     store = partial(put_file, user=USER, place=chat.id, data=b"data")
     digest = stage.database.run(store)
 
-    await ask.do("DELETE", f"/api/conversations/{chat.id}")
+    await ask.do("DELETE", f"/api/conversations/{chat.id}?now=true")
 
     assert (await ask("GET", f"/api/files/{digest}")).status_code == 404

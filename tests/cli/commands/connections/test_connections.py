@@ -195,6 +195,11 @@ def test_a_tool_is_ticked_and_the_tick_taken_back(call: Call, peer: ScriptedPeer
     assert (decided, forgotten["ticked_read_only"]) == (False, None)
     assert unknown.code == 3
     assert "See `backburner connections tools mail`." in unknown.err[0]
+    assert call("connections", "tick", "mail", "send", "--off").out == ["mail/send: calls off."]
+    assert "off: 1" in "\n".join(call("connections", "show", "mail").out)
+    back = read(call("connections", "untick", "mail", "send", "--off", "--json"))
+    assert (back["off"], back["ticked_repeatable"]) == (False, True)
+    assert call("connections", "health", "mail").out == ["No calls in the last day."]
 
 
 @pytest.mark.usefixtures("app")

@@ -8,7 +8,10 @@ import pytest
 from support.programs.cli_server import Call, Running, wait_for
 
 from backburner.core.connections.connection import Connection, ConnectionState
-from backburner.core.ids import new_connection_id
+from backburner.core.ids import ConversationId, new_call_id, new_connection_id, new_run_id
+from backburner.core.run import RunKind, Turn
+from backburner.core.tool_policy import Tool, ToolCall
+from backburner.ports import CallEnd
 from backburner.store.tx import Tx
 
 #: A schedule that is not due while a test runs.
@@ -116,3 +119,22 @@ def test_work_that_waits_for_a_sign_in_can_be_paused(
         paused = ask("tasks", "show", name)
         assert (paused["status"], paused["pause_reason"]) == ("paused", "user")
         assert paused["waits_for"] is None
+
+
+def test_a_failed_call_says_what_its_agent_was_told(
+    talk: Call, ask: Callable[..., Any], running: Running
+) -> None:
+    mail = connect(running, "mail")
+    task_id = ask("tasks", "add", "look", "Look.", *LATER)["id"]
+    turn = Turn(running.user, ConversationId(task_id), new_run_id(), 1, RunKind.BACKGROUND)
+    tool = Tool(server="mail", name="send", definition="d", connection=mail.id)
+
+    def fail(tx: Tx) -> None:
+        call_id = new_call_id()
+        tx.tool_calls.begin(turn, call_id, ToolCall(tool, {}), read_only=False)
+        tx.tool_calls.end(turn, CallEnd(call_id, "The mailbox\nis full.", failed=True))
+
+    running.transact(fail)
+
+    assert talk("connections", "calls").out[-1].endswith('  "The mailbox is full."')
+    assert ask("connections", "calls")[0]["told"] == "The mailbox is full."

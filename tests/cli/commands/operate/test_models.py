@@ -1,4 +1,4 @@
-"""`backburner models key`: a key of one's own, from a file or typed."""
+"""`backburner models`: keys of one's own, and the setup of models on a running server."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from support.programs.programs import Ended, Start
 from support.programs.terminals import terminal
+from support.servers.model_servers import model_server
+
+from backburner.cli.commands.operate.model_setup import KINDS
+from backburner.ports import ModelKind
 
 Call = Callable[..., Ended]
 PROFILES = '{"local": {"engine": "openai", "model": "m", "address": "http://127.0.0.1:9/v1"}}'
@@ -56,3 +60,74 @@ def test_a_key_that_is_typed_is_not_shown(start: Start) -> None:
 
     assert "Your work with local uses your own key." in shown.seen
     assert KEY not in shown.seen
+
+
+def test_a_model_is_tested_set_up_chosen_and_removed_from_the_terminal(
+    call: Call, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKBURNER_PROFILES")
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    start("up").wait_until_ready()
+    with model_server() as server:
+        entry = ("--kind", "openai", "--address", f"{server.address}/v1", "--key-file", str(file))
+
+        offered = call("models", "offered", *entry)
+        tried = call("models", "test", *entry, "--name", "small")
+        saved = call("models", "save", "mine", *entry, "--name", "small", "--chats")
+        shown = call("models", "setup")
+        again = call("models", "test", "mine")
+        server.answers["/v1/chat/completions"] = (401, "")
+        refused = call("models", "test", "mine")
+    background = call("models", "default", "demo", "--background")
+    as_chats = call("models", "default", "--as-chats")
+    in_use = call("models", "remove", "mine", "--yes")
+    chats = call("models", "default", "demo")
+    removed = call("models", "remove", "mine", "--yes")
+
+    assert offered.out == ["MODEL", "large", "small"]
+    assert tried.out[0].startswith("small answers. It took ")
+    assert saved.out == ["mine is set up, and can be used now."]
+    (row,) = [line for line in shown.out if line.startswith("mine")]
+    assert row.split() == [
+        *("mine", "openai", "small", f"{server.address}/v1", "yes"),
+        *("chats,", "background", "work"),
+    ]
+    assert again.code == 0
+    assert (refused.code, refused.err[0]) == (
+        1,
+        "The key was refused (401). Check the key, and enter it again.",
+    )
+    assert background.out == ["Background work uses demo now."]
+    assert as_chats.out == ["Background work uses the model of chats now."]
+    assert (in_use.code, in_use.err) == (
+        4,
+        ["Chats use this model. Choose another one for chats first."],
+    )
+    assert chats.out == ["Chats use demo now."]
+    assert removed.out == ["Removed mine."]
+    for ended in (offered, tried, saved, shown, again, refused):
+        assert KEY not in "".join(ended.out + ended.err)
+    assert KEY not in "".join(path.read_text() for path in (tmp_path / "data" / "log").iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("test", "--name", "small"),
+        ("save", "mine"),
+        ("default",),
+        ("default", "mine", "--as-chats"),
+        ("test", "--kind", "demo"),
+    ],
+)
+def test_what_is_missing_for_a_setup_is_a_usage_error(
+    call: Call, start: Start, options: tuple[str, ...]
+) -> None:
+    start("up").wait_until_ready()
+
+    assert call("models", *options).code == 2
+
+
+def test_the_command_line_knows_the_kinds_of_the_api() -> None:
+    assert {*KINDS, "demo"} == {kind.value for kind in ModelKind}

@@ -116,6 +116,6 @@ def test_a_run_is_shown_with_its_files(talk: Call, running: Running) -> None:
     shown = talk("runs", here, run_id)
 
     assert shown.code == 0, shown.err
-    assert any(line.startswith("s/draw ") for line in shown.out)
+    assert any("s/draw" in line.split() for line in shown.out)
     assert shown.out[-2].split() == ["FILE", "SIZE", "TYPE", "NAME"]
     assert shown.out[-1].split() == ["d1d1d1d1d1d1", "2", "KB", "image/png", "a.png"]

@@ -1,11 +1,12 @@
-"""`/api/connections/catalogue` and `programs`: well-known servers, and programs of other clients.
+"""`/api/connections/catalogue`, `imports` and `programs`: well-known servers, and those of other
+clients.
 
 Programs are imported on the command line of the server's machine alone.
 """
 
 from fastapi import APIRouter
 
-from backburner.actions.connections import manage, own_programs
+from backburner.actions.connections import imports, manage, own_programs
 from backburner.api.http.auth import Approver, Reader
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
@@ -13,6 +14,11 @@ from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut
 from backburner.api.routes.work.connections import ConnectionIdPath
 from backburner.api.schemas.work.connection import ConnectionCheckOut
+from backburner.api.schemas.work.connection_import import (
+    ImportPreviewBody,
+    ImportServerBody,
+    OfferedServerOut,
+)
 from backburner.api.schemas.work.imported_program import (
     CatalogueEntryOut,
     ImportedProgramOut,
@@ -29,6 +35,36 @@ router = APIRouter(prefix="/api/connections", tags=["connections"], route_class=
 async def list_catalogue(_caller: Reader) -> PageOut[CatalogueEntryOut]:
     """List public MCP servers that can be connected by their names, on one page."""
     return PageOut(items=[CatalogueEntryOut.of(entry) for entry in CATALOGUE], next=None)
+
+
+@router.post("/imports/preview", summary="Look at a file of another client")
+async def preview_import(
+    body: ImportPreviewBody, deps: AppDeps, caller: Approver
+) -> PageOut[OfferedServerOut]:
+    """List the servers of a file, on one page, without their secrets. Nothing is stored.
+
+    Variables of this machine are not read: values that the file only refers to are in `asks`.
+    """
+    found = await imports.preview(deps, caller, body.content)
+    return PageOut(items=[OfferedServerOut.of(one) for one in found], next=None)
+
+
+@router.post(
+    "/imports",
+    summary="Import a server",
+    status_code=201,
+    responses=error_responses(409, 429, 502),
+)
+async def import_server(
+    body: ImportServerBody, deps: AppDeps, caller: Approver
+) -> ConnectionCheckOut:
+    """Add a connection to one server of a file, as `POST /api/connections` adds one.
+
+    Its headers are sealed. Programs are refused.
+    """
+    check = await imports.add(deps, caller, body.server())
+    shown = await manage.show(deps, caller.user, check.connection_id)
+    return ConnectionCheckOut.of(check, shown)
 
 
 @router.post("/programs/source", summary="Check a file of programs", status_code=204)

@@ -24,7 +24,13 @@ from backburner.api.schemas.work.connection_sign_in import (
 from backburner.core.accounts import Caller, CredentialKind
 from backburner.core.connections.connection import Connection
 from backburner.core.connections.oauth_client import client_document
-from backburner.ports import CALLBACK_PATH, CLIENT_DOCUMENT_PATH
+from backburner.ports import (
+    CALLBACK_PATH,
+    CLIENT_DOCUMENT_PATH,
+    ISSUER_CALLBACK_PATH,
+    ISSUER_DOCUMENT_PATH,
+)
+from backburner.ports.oauth import is_issuer_key
 
 router = APIRouter(tags=["connections"])
 
@@ -100,12 +106,24 @@ async def finish_connection_sign_in(
 
 @router.get(CLIENT_DOCUMENT_PATH, summary="Describe the OAuth client", include_in_schema=False)
 async def get_client_document(request: Request) -> Mapping[str, object]:
-    """Describe Backburner to authorization servers, which know it by this address."""
+    """Describe Backburner to authorization servers that have known it by this address."""
+    return _describe(request, CLIENT_DOCUMENT_PATH, CALLBACK_PATH)
+
+
+@router.get(ISSUER_DOCUMENT_PATH, summary="Describe the OAuth client", include_in_schema=False)
+async def get_issuer_document(request: Request, issuer_key: str) -> Mapping[str, object]:
+    """Describe Backburner to one authorization server, which knows it by this address."""
+    if not is_issuer_key(issuer_key):
+        raise Problem(404, "There is no such document.")
+    paths = (ISSUER_DOCUMENT_PATH, ISSUER_CALLBACK_PATH)
+    return _describe(request, *(path.format(issuer_key=issuer_key) for path in paths))
+
+
+def _describe(request: Request, path: str, redirect_path: str) -> Mapping[str, object]:
     public_url: str = request.app.state.public_url
     if not public_url.startswith("https://"):
         raise Problem(404, "This server has no public address.", "Set public_url.")
-    address, redirect = (f"{public_url}{path}" for path in (CLIENT_DOCUMENT_PATH, CALLBACK_PATH))
-    return client_document(address, redirect)
+    return client_document(f"{public_url}{path}", f"{public_url}{redirect_path}")
 
 
 async def _check(deps: Deps, caller: Caller, connection: Connection) -> SignInEndOut:

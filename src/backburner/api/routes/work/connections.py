@@ -16,6 +16,7 @@ from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import check_id
 from backburner.api.schemas.work.connection import (
     AcceptedToolsBody,
+    CallsOfDayOut,
     ConnectionCallOut,
     ConnectionChangesBody,
     ConnectionCheckOut,
@@ -86,6 +87,14 @@ async def get_connection(
 ) -> ConnectionOut:
     """Get a connection with its tools."""
     return await load_connection(deps, caller, connection_id)
+
+
+@router.get("/{connection_id}/health", summary="Get its health")
+async def get_connection_health(
+    connection_id: ConnectionIdPath, deps: AppDeps, caller: Reader
+) -> CallsOfDayOut:
+    """Count the calls of the last day: 48 half-hours, with what failed or was slow in each."""
+    return CallsOfDayOut.of(await calls.count_day(deps, caller.user, connection_id))
 
 
 @router.patch("/{connection_id}", summary="Update a connection")

@@ -10,13 +10,18 @@ from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.connections.definitions import Check
 from backburner.actions.connections.manage import (
-    MAX_HEADERS,
     ConnectionChanges,
     NewConnection,
     ShownConnection,
 )
 from backburner.api.schemas.base import RequestBody, example
-from backburner.core.connections.call import CallOutcome, ConnectionCall
+from backburner.core.connections.call import (
+    MAX_TOLD_CHARS,
+    SLOW_CALL,
+    CallOutcome,
+    CallsOfDay,
+    ConnectionCall,
+)
 from backburner.core.connections.connection import (
     MAX_CALL_TIMEOUT,
     MIN_CALL_TIMEOUT,
@@ -25,6 +30,7 @@ from backburner.core.connections.connection import (
     ConnectionTool,
     ToolDefinition,
 )
+from backburner.core.connections.headers import MAX_HEADERS
 from backburner.core.connections.listing import MAX_TOOLS
 from backburner.core.connections.naming import (
     MAX_NAME_CHARS,
@@ -137,16 +143,19 @@ class TicksBody(RequestBody):
     repeatable: bool | None = Field(
         default=None, description="A call may be repeated that may have been made."
     )
+    off: bool = Field(
+        default=False, description="Agents do not get it, whatever its definition becomes."
+    )
 
     @model_validator(mode="after")
     def _check_ticks(self) -> Self:
         if not self.ticks:
-            raise BadRequest("Nothing is ticked.", hint="Send `read_only`, `repeatable` or both.")
+            raise BadRequest("Nothing is ticked.", hint="Send `read_only`, `repeatable` or `off`.")
         return self
 
     @property
     def ticks(self) -> Mapping[str, bool | None]:
-        given = self.model_fields_set & {"read_only", "repeatable"}
+        given = self.model_fields_set & {"read_only", "repeatable", "off"}
         return {name: getattr(self, name) for name in given}
 
 
@@ -184,6 +193,7 @@ class ConnectionToolOut(BaseModel):
     )
     ticked_read_only: bool | None = Field(description="Your own tick; null: none.")
     ticked_repeatable: bool | None = Field(description="Your own tick; null: none.")
+    off: bool = Field(description="You have taken it away from agents.")
     says_read_only: bool = Field(description="A claim of the server, which has no effect.")
 
     @classmethod
@@ -202,6 +212,7 @@ class ConnectionToolOut(BaseModel):
             discloses=tool.discloses,
             ticked_read_only=tool.ticks.read_only,
             ticked_repeatable=tool.ticks.repeatable,
+            off=tool.ticks.off,
             says_read_only=tool.definition.says_read_only,
         )
 
@@ -211,6 +222,7 @@ class ToolCountsOut(BaseModel):
     read_only: int = Field(description="Of these, as many need no approval.")
     withheld: int = Field(description="New and changed ones, which wait for you.")
     gone: int
+    off: int = Field(description="Those that you have taken away from agents.")
 
     @classmethod
     def of(cls, tools: Sequence[ConnectionTool]) -> Self:
@@ -220,6 +232,7 @@ class ToolCountsOut(BaseModel):
             read_only=sum(tool.read_only for tool in offered),
             withheld=sum(tool.is_withheld for tool in tools),
             gone=sum(tool.gone for tool in tools),
+            off=sum(tool.ticks.off and not tool.gone for tool in tools),
         )
 
 
@@ -244,7 +257,7 @@ _EXAMPLE: dict[str, Any] = {
     "last_used_at": _NOON,
     "last_error": "",
     "last_error_at": None,
-    "counts": {"offered": 1, "read_only": 1, "withheld": 0, "gone": 0},
+    "counts": {"offered": 1, "read_only": 1, "withheld": 0, "gone": 0, "off": 0},
 }
 
 
@@ -262,6 +275,7 @@ class ConnectionCallOut(BaseModel):
         outcome="done",
         started_at="2026-11-16T12:00:00Z",
         ended_at="2026-11-16T12:00:01Z",
+        told="",
     )
 
     id: str
@@ -274,10 +288,69 @@ class ConnectionCallOut(BaseModel):
     outcome: CallOutcome = Field(description="`unknown`: it may have been made, or may not.")
     started_at: datetime
     ended_at: datetime
+    told: str = Field(
+        description="What the agent was told of a failed call, in a line of at most"
+        f" {MAX_TOLD_CHARS} characters. It may be the server's words. Empty once the run is"
+        " deleted."
+    )
 
     @classmethod
     def of(cls, call: ConnectionCall) -> Self:
         return cls(**asdict(call))
+
+
+_SLOW = f"{SLOW_CALL.total_seconds():.0f} seconds"
+
+
+class CallSlotOut(BaseModel):
+    """The calls that began in half an hour."""
+
+    at: datetime = Field(description="When it begins.")
+    calls: int
+    failed: int
+    unknown: int = Field(description="They may have been made, or may not.")
+    slow: int = Field(description=f"They took more than {_SLOW}.")
+
+
+class CallsOfDayOut(BaseModel):
+    """How the calls of a connection went in the last day."""
+
+    model_config = example(
+        calls=12,
+        failed=1,
+        unknown=0,
+        slow=0,
+        average_seconds=0.212,
+        slots=[{"at": _NOON, "calls": 12, "failed": 1, "unknown": 0, "slow": 0}],
+    )
+
+    calls: int
+    failed: int
+    unknown: int = Field(description="They may have been made, or may not.")
+    slow: int = Field(description=f"They took more than {_SLOW}.")
+    average_seconds: float | None = Field(description="Of a call; null: there was none.")
+    slots: Sequence[CallSlotOut] = Field(description="Half an hour each, oldest first.")
+
+    @classmethod
+    def of(cls, day: CallsOfDay) -> Self:
+        average = day.average
+        return cls(
+            calls=day.calls,
+            failed=day.failed,
+            unknown=day.unknown,
+            slow=day.slow,
+            average_seconds=None if average is None else average.total_seconds(),
+            slots=[
+                CallSlotOut(
+                    at=slot.at,
+                    calls=slot.calls,
+                    failed=slot.failed,
+                    unknown=slot.unknown,
+                    slow=slot.slow,
+                )
+                for slot in day.slots
+            ],
+        )
 
 
 class ConnectionSummaryOut(BaseModel):
@@ -330,6 +403,7 @@ _WITH_TOOLS = {
             "discloses": False,
             "ticked_read_only": True,
             "ticked_repeatable": None,
+            "off": False,
             "says_read_only": True,
         }
     ],

@@ -6,11 +6,19 @@ from typing import Annotated, Self
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, Field
 
-from backburner.api.schemas.base import example
-from backburner.core.content.file import FileReference, StoredFile, check_digest
+from backburner.api.schemas.base import RequestBody, example
+from backburner.core.content.attachment import MAX_ATTACHMENTS, Attachment
+from backburner.core.content.file import (
+    DIGEST_CHARS,
+    FileReference,
+    StoredFile,
+    check_digest,
+)
 from backburner.core.errors import BadRequest, NotFound
 
-_DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+#: As a sender gives it: it is made safe, and cut.
+MAX_GIVEN_NAME_CHARS = 1000
+DIGEST_EXAMPLE = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
 def _check(text: str) -> str:
@@ -39,7 +47,7 @@ class FileReferenceOut(BaseModel):
     """A file that a result names. It may have been deleted since."""
 
     model_config = example(
-        digest=_DIGEST, size=48_120, media_type="image/png", name="chart.png", shown=True
+        digest=DIGEST_EXAMPLE, size=48_120, media_type="image/png", name="chart.png", shown=True
     )
 
     digest: Digest
@@ -53,9 +61,58 @@ class FileReferenceOut(BaseModel):
         return cls.model_validate(file, from_attributes=True)
 
 
+class NewAttachmentBody(RequestBody):
+    """A file of yours that a message has."""
+
+    model_config = example(digest=DIGEST_EXAMPLE, name="chart.png")
+
+    digest: str = Field(
+        max_length=DIGEST_CHARS, description="The SHA-256 digest, as an upload returns it."
+    )
+    name: str = Field(
+        default="",
+        max_length=MAX_GIVEN_NAME_CHARS,
+        description="Its name in this message, which is made safe; empty: that of the file.",
+    )
+
+    def attachment(self) -> Attachment:
+        return Attachment(self.digest, self.name)
+
+
+Attachments = Annotated[
+    list[NewAttachmentBody],
+    Field(
+        max_length=MAX_ATTACHMENTS,
+        description=f"Up to {MAX_ATTACHMENTS} files, uploaded with `POST /api/files`."
+        " One that you do not have is an error, and nothing is sent.",
+    ),
+]
+
+
+class AttachmentOut(BaseModel):
+    """A file of a message. It may have been deleted since."""
+
+    model_config = example(
+        digest=DIGEST_EXAMPLE, size=48_120, media_type="image/png", name="chart.png"
+    )
+
+    digest: Digest
+    size: int = Field(description="In bytes.")
+    media_type: MediaType
+    name: Name
+
+
+class UploadedFileOut(AttachmentOut):
+    """A file that was uploaded, for the messages that will have it."""
+
+    @classmethod
+    def of(cls, file: FileReference) -> Self:
+        return cls.model_validate(file, from_attributes=True)
+
+
 class FileOut(BaseModel):
     model_config = example(
-        digest=_DIGEST,
+        digest=DIGEST_EXAMPLE,
         size=48_120,
         media_type="image/png",
         name="chart.png",
@@ -69,8 +126,9 @@ class FileOut(BaseModel):
     size: int = Field(description="In bytes.")
     media_type: MediaType
     name: Name
-    conversation_id: str = Field(
+    conversation_id: str | None = Field(
         description="What it came from first: it may have been deleted, and others may name it."
+        " Null: it was uploaded, and no message has named it yet."
     )
     run_id: str | None
     call_id: str | None = Field(description="The tool call that returned it.")

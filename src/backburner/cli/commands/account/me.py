@@ -13,6 +13,7 @@ SCOPES = ("run", "day", "user")
 
 
 @click.command("me")
+@click.option("--name", metavar="TEXT", help="Set your name, as others see it.")
 @click.option(
     "--zone",
     metavar="NAME",
@@ -33,6 +34,7 @@ SCOPES = ("run", "day", "user")
 def me(
     server: Server,
     *,
+    name: str | None,
     zone: str | None,
     allowances: tuple[str, ...],
     discovery: str | None,
@@ -40,9 +42,11 @@ def me(
 ) -> None:
     """Show your settings, or change them.
 
-    These are your time zone, your allowances and discovery.
+    These are your name, your time zone, your allowances and discovery.
     """
     body: dict[str, Any] = {}
+    if name is not None:
+        body["name"] = name
     if zone is not None:
         body["zone"] = zone
     if allowances:

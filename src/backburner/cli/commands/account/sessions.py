@@ -24,6 +24,7 @@ def list_sessions(server: Server, *, as_json: bool) -> None:
     rows = [
         {
             "ID": short_id(item["id"]),
+            "BROWSER": item["device"],
             "SIGNED IN": local_time(item["created_at"]),
             "LAST USED": local_time(item["used_at"]) or "never",
             "EXPIRES": local_time(item["expires_at"]),

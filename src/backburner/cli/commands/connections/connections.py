@@ -36,6 +36,7 @@ from backburner.core.connections.own_program import IMPORTED
 from backburner.core.errors import ConnectionFailed, NotFound
 
 PATH = "/api/connections"
+_COUNTED = ("calls", "failed", "unknown", "slow")
 
 
 @click.group("connections", cls=ListGroup)
@@ -143,10 +144,30 @@ def calls(server: Server, *, name: str | None, as_json: bool) -> None:
             "OUTCOME": item["outcome"],
             "SECONDS": f"{_seconds(item):.1f}",
             "CONVERSATION": short_id(item["conversation_id"]),
+            # In quotes, because a server may have written it.
+            "AGENT WAS TOLD": f'"{item["told"]}"' if item["told"] else "",
         }
         for item in items
     ]
     print_items(items, rows, empty="No calls.", as_json=as_json)
+
+
+@connections.command("health")
+@click.argument("name")
+@json_option
+@with_server
+def health(server: Server, *, name: str, as_json: bool) -> None:
+    """Count the calls of the last day by half-hours."""
+    found = find_connection(server, name)
+    day = server.get(f"{PATH}/{found['id']}/health")
+    rows = [
+        {"FROM": local_time(slot["at"]), **{what.upper(): slot[what] for what in _COUNTED}}
+        for slot in day["slots"]
+        if slot["calls"]
+    ]
+    print_items(day, rows, empty="No calls in the last day.", as_json=as_json)
+    if rows and not as_json:
+        print_line(f"{day['calls']} calls, {day['average_seconds']:.1f} seconds each.")
 
 
 def _seconds(call: Any) -> float:
@@ -221,16 +242,17 @@ def accept(
 @click.argument("tool")
 @click.option("--read-only", is_flag=True, help="It changes nothing: calls need no approval.")
 @click.option("--repeatable", is_flag=True, help="A call that may have been made may be repeated.")
+@click.option("--off", is_flag=True, help="Agents do not get it.")
 @json_option
 @with_server
 def tick(server: Server, *, name: str, tool: str, as_json: bool, **ticks: bool) -> None:
-    """Say that a tool only reads, or may be called twice.
+    """Say that a tool only reads, may be repeated, or is off.
 
     Your word counts, and the server's own does not.
     """
     chosen = {what: True for what, is_ticked in ticks.items() if is_ticked}
     if not chosen:
-        raise click.UsageError("Pass --read-only, --repeatable or both.")
+        raise click.UsageError("Pass --read-only, --repeatable or --off.")
     _tick(server, name, tool, chosen, as_json=as_json)
 
 
@@ -239,6 +261,7 @@ def tick(server: Server, *, name: str, tool: str, as_json: bool, **ticks: bool) 
 @click.argument("tool")
 @click.option("--read-only", is_flag=True, help="Calls need approval.")
 @click.option("--repeatable", is_flag=True, help="Calls are not repeated.")
+@click.option("--off", is_flag=True, help="Agents get it again, if it was turned off.")
 @click.option("--forget", is_flag=True, help="Forget what you said: our catalogue counts again.")
 @json_option
 @with_server
@@ -246,9 +269,10 @@ def untick(
     server: Server, *, name: str, tool: str, forget: bool, as_json: bool, **ticks: bool
 ) -> None:
     """Ask before calls of a tool again, and do not repeat them."""
-    # Without an option, all of it.
-    chosen = [what for what, is_ticked in ticks.items() if is_ticked] or list(ticks)
-    said = dict.fromkeys(chosen, None if forget else False)
+    # Without an option, all that was said of its calls.
+    named = [what for what, is_ticked in ticks.items() if is_ticked]
+    chosen = named or ["read_only", "repeatable"]
+    said = {what: None if forget and what != "off" else False for what in chosen}
     _tick(server, name, tool, said, as_json=as_json)
 
 
@@ -385,6 +409,8 @@ def describe_tools(connection: Any) -> str:
         text += f", {counts['read_only']} of them without approval"
     if counts["withheld"]:
         text += f"; to be accepted: {counts['withheld']}"
+    if counts["off"]:
+        text += f"; off: {counts['off']}"
     return f"{text}; gone: {counts['gone']}" if counts["gone"] else text
 
 
@@ -424,6 +450,8 @@ def _describe_sign_in(connection: Any) -> str:
 
 
 def _describe_calls(tool: Any) -> str:
+    if tool["off"]:
+        return "off"
     if tool["state"] != "accepted":
         return "not offered"
     if tool["read_only"]:

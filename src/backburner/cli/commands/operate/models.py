@@ -1,7 +1,5 @@
 """`backburner models`: the models that conversations can use."""
 
-import sys
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -9,17 +7,19 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.commands.operate import model_setup
+from backburner.cli.commands.operate.model_setup import read_key
 from backburner.cli.list_group import LIST, ListGroup
-from backburner.cli.output import print_items, print_result, printable
+from backburner.cli.output import print_items, print_result
 from backburner.cli.server_options import json_option, with_server
-from backburner.core.errors import BadRequest
 
 
 @click.group("models", cls=ListGroup)
 def models() -> None:
     """Manage the models of conversations. Without a command, list them.
 
-    The command setup sets up a model. MODEL is the name of its profile.
+    The command `backburner setup` sets up a model without a server. MODEL is the name of its
+    profile.
     """
 
 
@@ -70,20 +70,8 @@ def key(server: Server, *, model: str, file: str | None, remove: bool, as_json: 
         server.delete(f"/api/models/key?profile={quote(model, safe='')}")
         print_result({"own_key": False}, f"{model} uses the key of the settings.", as_json=as_json)
         return
-    server.put("/api/models/key", {"profile": model, "key": _read_key(model, file)})
+    server.put("/api/models/key", {"profile": model, "key": read_key(model, file)})
     print_result({"own_key": True}, f"Your work with {model} uses your own key.", as_json=as_json)
-
-
-def _read_key(model: str, file: str | None) -> str:
-    if file is not None:
-        try:
-            return Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadRequest(f"Cannot read {file}: {error}.") from None
-    if not sys.stdin.isatty():
-        raise BadRequest("A key is typed in a terminal.", hint="Run it in one, or use --file.")
-    typed: str = click.prompt(f"Key for {printable(model)}", hide_input=True, err=True)
-    return typed
 
 
 @models.command("reload")
@@ -96,6 +84,10 @@ def reload(server: Server, *, as_json: bool) -> None:
     nothing changes.
     """
     _print(server.post_once("/api/models/reload")["items"], as_json=as_json)
+
+
+for command in model_setup.COMMANDS:
+    models.add_command(command)
 
 
 def _print(items: list[Any], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`backburner files`: images, documents and long results that tools returned."""
+"""`backburner files`: files of messages, and what tools returned besides text."""
 
 import os
 import sys
@@ -11,18 +11,18 @@ from backburner.cli.client import Server
 from backburner.cli.confirmation import confirm, yes_option
 from backburner.cli.id_prefix import find_file
 from backburner.cli.list_group import LIST, ListGroup
+from backburner.cli.live.attachment_text import DIGEST_CHARS_SHOWN
 from backburner.cli.output import local_time, print_items, print_line, short_id
 from backburner.cli.save_file import save
 from backburner.cli.server_options import json_option, limit_option, with_server
 from backburner.core.content.file import format_size
 
 PATH = "/api/files"
-DIGEST_CHARS_SHOWN = 12
 
 
 @click.group("files", cls=ListGroup)
 def files() -> None:
-    """Manage the files that tools returned. Without a command, list them.
+    """Manage the files of messages and of tools. Without a command, list them.
 
     FILE is the digest of a file, or the start of it.
     """

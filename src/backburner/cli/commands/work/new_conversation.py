@@ -15,5 +15,5 @@ def new_conversation(server: Server, body: dict[str, Any]) -> Iterator[str]:
     try:
         yield conversation_id
     except (BadRequest, Conflict, NotAllowed, NotFound):
-        server.delete(f"/api/conversations/{conversation_id}")
+        server.delete(f"/api/conversations/{conversation_id}?now=true")
         raise

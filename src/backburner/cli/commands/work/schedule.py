@@ -7,7 +7,8 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.output import local_time, print_fields, print_json, print_result
-from backburner.cli.server_options import json_option, with_server
+from backburner.cli.server_options import json_option, missed_option, with_server
+from backburner.core.errors import BadRequest
 
 
 @click.group("schedule")
@@ -22,17 +23,29 @@ def schedule() -> None:
 
 @schedule.command("set")
 @click.argument("conversation")
-@click.argument("when")
+@click.argument("when", required=False)
 @click.option("--what", metavar="TEXT", help="Prompt of each run. Default: as before.")
+@missed_option
 @json_option
 @with_server
 def set_schedule(
-    server: Server, *, conversation: str, when: str, what: str | None, as_json: bool
+    server: Server,
+    *,
+    conversation: str,
+    when: str | None,
+    what: str | None,
+    catch_up: str | None,
+    as_json: bool,
 ) -> None:
-    """Give a conversation a schedule, or change it."""
+    """Give a conversation a schedule, or change it.
+
+    With --missed, WHEN may be left out: the times stay as they are.
+    """
+    if when is None and catch_up is None:
+        raise BadRequest("Nothing to change.", hint="Give WHEN, or --missed.")
     path = f"{_path(server, conversation)}/schedule"
-    body = {"when": when} if what is None else {"when": when, "what": what}
-    changed = server.put(path, body)
+    given = {"when": when, "what": what, "catch_up": catch_up}
+    changed = server.put(path, {name: text for name, text in given.items() if text is not None})
     print_result(changed, _describe(changed), as_json=as_json)
 
 
@@ -61,6 +74,7 @@ def preview(server: Server, *, when: str, as_json: bool) -> None:
             "schedule": found["in_words"],
             "time zone": found["zone"],
             "next runs": "; ".join(found["next_times_in_words"]),
+            "warning": " ".join(found["warnings"]),
         }
     )
 

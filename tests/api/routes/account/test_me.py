@@ -32,6 +32,13 @@ def stage(set_up: Callable[..., Stage]) -> Stage:
     )
 
 
+async def test_ones_name_is_changed_and_has_to_be_one(ask: Asker) -> None:
+    assert (await ask.do("PUT", "/api/me", {"name": " Ada L. "}))["name"] == "Ada L."
+    for name in ("a\nb", "x" * 101):
+        assert (await ask("PUT", "/api/me", {"name": name})).status_code in (400, 422)
+    assert (await ask.get("/api/me"))["name"] == "Ada L."
+
+
 async def test_ones_settings_are_seen_and_changed_apart(ask: Asker) -> None:
     before = await ask.get("/api/me")
     assert (before["id"], before["zone"], before["role"]) == ("u_user", "UTC", "member")
@@ -95,7 +102,10 @@ async def test_one_switches_on_and_off_that_the_agent_looks_for_work(
 
     after = await ask.do("PUT", "/api/me", {"discovery": True})
 
-    assert after == {**before, "discovery": True}
+    status = after["discovery_status"]
+    assert after == {**before, "discovery": True, "discovery_status": status}
+    assert (status["next_run_at"], status["last_run_at"]) == ("2026-11-16T12:30:00Z", None)
+    assert (status["paused"], status["folder"], status["repository"]) == (False, None, "")
     assert (await mate.get("/api/me"))["discovery"] is False
     assert await ask.do("PUT", "/api/me", {"discovery": False}) == before
 
@@ -136,6 +146,8 @@ async def test_what_was_spent_is_told_by_day_and_conversation(
     assert (by_scope["day"]["tokens"], by_scope["day"]["spent"]["tokens"]) == (1000, 200)
     assert not by_scope["day"]["is_used_up"]
     assert by_scope["run"]["spent"] is None
+    assert [one["spent"]["tokens"] for one in shown["top"]] == [200, 100]
+    assert shown["top"][1]["conversation_id"] == first.id
     assert (await ask.get("/api/spend"))["conversation"] is None
 
 

@@ -119,6 +119,8 @@ async def test_everything_of_ones_own_is_in_the_copy(
     assert (said["Hello there"], said["Hm."]) == (chat.id, task.id)
     assert [one["prompt"] for one in found["questions"]] == ["Go on?"]
     assert sorted(one["kind"] for one in found["runs"]) == ["background", "reply"]
+    told = [one["prompt"] for one in found["outcomes"]]
+    assert sorted(told) == sorted(request.prompt for request in stage.engine.requests)
     assert found["notices"][0]["text"] == "Go on?"
     contexts = {one["id"]: one["context"] for one in found["conversations"]}
     assert (contexts[chat.id], contexts[task.id]["prompt"]) == ({}, "Do it.")

@@ -1,0 +1,1 @@
+"""Verbs of the channels on which users are told."""

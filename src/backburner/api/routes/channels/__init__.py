@@ -1,0 +1,1 @@
+"""Routes of the channels on which users are told."""

@@ -1,0 +1,1 @@
+"""Schemas of the channels on which users are told."""

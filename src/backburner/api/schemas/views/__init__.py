@@ -1,0 +1,1 @@
+"""Views of runs, of what is to come, and of jobs."""
