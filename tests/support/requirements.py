@@ -38,8 +38,6 @@ PENDING = frozenset(
     B-events
     B-multichannel
     B-chat-anywhere
-    Z-attach
-    Z-push
     Z-quiet
     Z-conditions
     """.split()

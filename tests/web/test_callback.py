@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.browser.browsing import Browser, BrowserContext, Page, browsing, expect, person
+from support.browser.visitors import expect_signed_in
 from support.faults.canaries import in_files
 from support.oauth_peer.peer import OAuthPeer, oauth_peer
 from support.programs.programs import Start, starter
@@ -71,7 +72,7 @@ async def signed_in(user: BrowserContext, server: Server) -> Page:
     page = await user.new_page()
     await page.goto(server.make_link())
     await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    await expect_signed_in(page)
     return page
 
 
@@ -80,7 +81,8 @@ async def begin(page: Page, peer: OAuthPeer, name: str) -> Any:
     added = await page.evaluate(CALL, ["/api/connections", body])
     assert added["connection"]["state"] == "signing_in", added
     path = f"/api/connections/{added['connection']['id']}/sign-in"
-    return await page.evaluate(CALL, [path, {}])
+    begun = await page.evaluate(CALL, [path, {}])
+    return {**begun, "connection": added["connection"]["id"]}
 
 
 async def allow(page: Page, begun: Any) -> None:
@@ -96,10 +98,12 @@ async def test_a_browser_is_sent_away_and_comes_back_signed_in(
 
     await allow(page, begun)
 
-    await expect(page.get_by_role("heading", name="Signed in to Mail")).to_be_visible()
-    await expect(page.get_by_text("Agents can use 4 tools")).to_be_visible()
+    await expect(page.locator(".toast")).to_contain_text("Signed in to Mail.")
+    await expect(page.get_by_role("heading", name="Mail")).to_be_visible()
     # The code is not left in the history.
-    assert page.url == f"{server.address}/oauth/callback"
+    assert page.url == f"{server.address}/connections/{begun['connection']}"
+    await page.go_back()
+    assert "code=" not in page.url
     assert not in_files(server.data)
 
 
@@ -116,7 +120,7 @@ async def test_a_browser_that_nobody_is_signed_in_to_shows_the_address_and_finis
         await expect(page.get_by_text("give the address to nobody")).to_be_visible()
         shown = await page.locator("pre").inner_text()
 
-    assert shown.startswith(f"{server.address}/oauth/callback?")
+    assert shown.startswith(f"{server.address}/oauth/from/")
     assert "code=" in shown
     assert peer.count("exchanged") == exchanged
 

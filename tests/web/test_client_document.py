@@ -13,6 +13,7 @@ from support.programs.programs import Start
 from support.servers.certificates import make_certificate
 
 from backburner.data_folder import CLIENT_FILE
+from backburner.ports.oauth import issuer_key
 
 
 def free_port() -> int:
@@ -56,8 +57,9 @@ def test_an_authorization_server_reads_our_document_instead_of_registering_us(
         final = peer.approve(begun["url"], "bob")
         end = post("/api/connections/finish-sign-in", {"address": final, "secret": begun["secret"]})
 
-        assert final.startswith(f"{address}/oauth/callback?")
+        key = issuer_key(peer.issuer)
+        assert final.startswith(f"{address}/oauth/from/{key}?")
         assert end["check"]["connection"]["state"] == "ready"
         assert peer.count("registered") == 0
         (form,) = peer.record()["token_requests"]
-        assert form["client_id"] == f"{address}/oauth/client.json"
+        assert form["client_id"] == f"{address}/oauth/client/{key}.json"

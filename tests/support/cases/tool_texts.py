@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
+from backburner.core.content.file import FileReference
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.gateway.network import CheckedNetwork
@@ -18,10 +19,10 @@ from backburner.ports import Offer, Store
 from backburner.process.shell import ConfinedShell
 from backburner.process.sign_ins.runner import SignedInPrograms
 from backburner.process.sign_ins.sign_in import Owner
+from backburner.tools.content.results import result_offers
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
 from backburner.tools.progress import progress_offers
-from backburner.tools.results import result_offers
 from backburner.tools.workspace import workspace_offers
 from support.doubles.tools import ALONE, TestTools
 
@@ -45,10 +46,14 @@ def all_offers() -> Sequence[Offer]:
             Path("kept"),
             ConfinedShell(),
             CheckedNetwork(),
-            replace(ALONE, may_sign_in=True),
+            replace(ALONE, may_sign_in=True, keep=_keep),
             SignedInPrograms(Owner(Path("home"), {})),
         ),
     )
+
+
+async def _keep(data: bytes, name: str) -> FileReference:
+    raise NotImplementedError
 
 
 def outside_offers() -> Sequence[Offer]:

@@ -3,6 +3,7 @@
 from collections import deque
 
 from backburner.core.errors import ChannelFailed
+from backburner.ports import ChannelMessage
 
 
 class RecordingChannel:
@@ -11,8 +12,11 @@ class RecordingChannel:
         #: Raised one after the other before anything is taken.
         self.failures = deque[ChannelFailed]()
 
-    async def send(self, target: str, text: str, *, key: str) -> str | None:
+    async def send(self, message: ChannelMessage) -> str | None:
         if self.failures:
             raise self.failures.popleft()
-        self.sent.append((target, text, key))
+        self.sent.append((message.target, message.as_text(), message.key))
         return f"sent-{len(self.sent)}"
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -94,6 +94,8 @@ class ScriptedEngine:
         self._otherwise = otherwise or _answer
         self.requests: list[TurnRequest] = []
         self.results: list[ToolResult] = []
+        #: The model that it says it has called.
+        self.model = MODEL
         #: How long it says its sessions are, or how it measures them.
         self.tokens: int | Callable[[TurnRequest], int] | None = None
         #: Set once there is a request.
@@ -140,7 +142,7 @@ class ScriptedEngine:
                     if any(result.stop for result in results):
                         return
                 case Spend(tokens):
-                    if not await gate.pay(MODEL, Usage(output=tokens)):
+                    if not await gate.pay(self.model, Usage(output=tokens)):
                         return
                 case Wait() | Sleep() | Ignore():
                     await _let_time_pass(step)

@@ -35,9 +35,12 @@ def say_done(name: str, arguments: Mapping[str, Any]) -> ToolResult:
     return ToolResult(f"{name} is done.")
 
 
-def tool(name: str, *, ticks: Ticks = UNDECIDED, **nature: bool) -> ConnectionTool:
+def tool(
+    name: str, description: str = "", *, ticks: Ticks = UNDECIDED, **nature: bool
+) -> ConnectionTool:
     """Make a tool whose owner has accepted it."""
-    definition = ToolDefinition(name=name, description=f"Does {name}.", parameters=SCHEMA)
+    text = description or f"Does {name}."
+    definition = ToolDefinition(name=name, description=text, parameters=SCHEMA)
     digest = definition_digest(definition)
     return ConnectionTool(
         definition=definition,
@@ -47,6 +50,12 @@ def tool(name: str, *, ticks: Ticks = UNDECIDED, **nature: bool) -> ConnectionTo
         nature=ToolNature(**nature),
         ticks=ticks,
     )
+
+
+def changed(before: ConnectionTool, description: str) -> ConnectionTool:
+    """Make a tool that its server describes in other words by now."""
+    definition = replace(before.definition, description=description)
+    return replace(before, definition=definition, digest=definition_digest(definition))
 
 
 #: `search` only reads, `web` tells others what it looks for, `mark` may be repeated.

@@ -61,6 +61,9 @@ class TestTools:
     async def check_folder(self, conversation: Conversation) -> None:
         pass
 
+    async def end_run(self, turn: Turn) -> None:
+        pass
+
     def offer(
         self,
         name: str,

@@ -13,6 +13,7 @@ from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import (
     Channel,
+    ChannelMessage,
     Claim,
     Engine,
     EngineEvent,
@@ -119,7 +120,10 @@ class HaltingChannel:
     channel: Channel
     halt: Halt
 
-    async def send(self, target: str, text: str, *, key: str) -> str | None:
-        receipt = await self.channel.send(target, text, key=key)
+    async def send(self, message: ChannelMessage) -> str | None:
+        receipt = await self.channel.send(message)
         await self.halt.at(Point.AFTER_SEND)
         return receipt
+
+    async def close(self) -> None:
+        await self.channel.close()

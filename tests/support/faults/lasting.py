@@ -9,7 +9,7 @@ from typing import Any
 
 from backburner.core.ids import UserId
 from backburner.core.tool_policy import Tool
-from backburner.ports import Offer, ToolResult
+from backburner.ports import ChannelMessage, Offer, ToolResult
 from backburner.process.command import Command
 from backburner.process.tree import spawn
 from backburner.tools.workspace import CommandTerms
@@ -67,6 +67,11 @@ class LastingTools:
 class LastingChannel:
     traces: Traces
 
-    async def send(self, target: str, text: str, *, key: str) -> str | None:
-        self.traces.leave("delivery", target=target, text=text, key=key)
+    async def send(self, message: ChannelMessage) -> str | None:
+        self.traces.leave(
+            "delivery", target=message.target, text=message.as_text(), key=message.key
+        )
         return None
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import uuid4
 
 from sqlalchemy import text
 
@@ -98,11 +99,16 @@ class Outside:
             "schedule": Immediate(),
             "reports_to": (Destination(CHANNEL, "somebody"),),
         }
-        task = self._do(start_work(self._deps, self.add(user), Brief(**(what | brief))))
-        if may_send:
-            send = Tool(server=SERVER, name="send", definition=DEFINITION)
-            self.allow(task, ToolCall(send, {}))
-        return task
+        # At once: a worker may begin before anything else is done here.
+        allowed = [_grant(Tool(server=SERVER, name="send", definition=DEFINITION))]
+        return self._do(
+            start_work(
+                self._deps,
+                self.add(user),
+                Brief(**(what | brief)),
+                allowed if may_send else (),
+            )
+        )
 
     def jobs(self, chat: Conversation, *prompts: str) -> list[ConversationId]:
         """Hand out jobs from a conversation."""
@@ -202,19 +208,22 @@ class Outside:
 
     def allow(self, conversation: Conversation, call: ToolCall, *, once: bool = False) -> None:
         """Permit a tool for good, or this one call."""
-        tool = call.tool
-        grant = Grant(
-            id=derive_grant_id(conversation.id, tool.server, tool.name),
-            server=tool.server,
-            tool=tool.name,
-            definition=tool.definition,
-            call=call_digest(call) if once else None,
-        )
+        grant = _grant(call.tool, call_digest(call) if once else None)
         user, which = conversation.user_id, conversation.id
         self.database.run(lambda tx: tx.grants.give(user, which, [grant]))
 
     def _do(self, action: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(action)
+
+
+def _grant(tool: Tool, call: str | None = None) -> Grant:
+    return Grant(
+        id=derive_grant_id(uuid4().hex),
+        server=tool.server,
+        tool=tool.name,
+        definition=tool.definition,
+        call=call,
+    )
 
 
 _UNFINISHED = (

@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         asked = Asked(self.command, self.path, headers, json.loads(sent) if sent else None)
         known.asked.append(asked)
-        status, answer = known.answers.get(self.path, (404, "not found"))
+        status, answer = known.answers.get(self.path.partition("?")[0], (404, "not found"))
         body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("content-length", str(len(body)))

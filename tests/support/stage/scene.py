@@ -246,7 +246,7 @@ class Scene:
 
         def back(tx: Tx) -> None:
             step = Step(conversation=tx.turns.hold(turn))
-            tx.turns.hand_back(turn, step, until=until, served=ids)
+            tx.turns.hand_back(turn, step, until=until, served=ids, prompt="Begin.")
 
         return self.timed(back)
 

@@ -1,8 +1,8 @@
-// The end of a sign-in to the server of a connection. The address has a code in it, which goes to
-// the server in the body of a request with both halves of the session, and leaves the history.
+// The end of a sign-in. The code in the address goes to the server in a body, and leaves the history.
 
-import { KEY, call, make } from "./session.js";
+import { KEY, call, make } from "./server.js";
 
+const words = JSON.parse(document.querySelector('meta[name="words"]').content);
 const view = document.querySelector("#view");
 const address = location.href;
 history.replaceState(null, "", location.pathname);
@@ -14,30 +14,40 @@ function show(title, ...parts) {
 
 /** Nobody is signed in here: only the terminal that has started it can finish. */
 function showAddress() {
-  const copy = make("button", "Copy the address");
-  const text = make("pre", address);
+  const copy = make("button", words.copy, { className: "button" });
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(address);
-    copy.textContent = "Copied";
+    copy.textContent = words.copied;
   });
   show(
-    "One more step",
-    make("p", "If you started this in a terminal, paste this address there:"),
-    text,
+    words.step,
+    make("p", words.paste),
+    make("pre", address, { className: "command" }),
     ...(navigator.clipboard ? [copy] : []),
-    make("p", "If you did not start it, close this page, and give the address to nobody.", { className: "aside" }),
+    make("p", words.warn, { className: "aside" }),
   );
+}
+
+const back = (text, href) => make("a", text, { href, className: "button main" });
+
+/** Where the sign-in was begun; only addresses of our own are kept there. */
+function readReturn(id) {
+  const place = sessionStorage.getItem("backburner-return");
+  sessionStorage.removeItem("backburner-return");
+  return place ?? `/connections/${id}`;
 }
 
 function showEnd(end) {
   if (!end.check) {
-    show("Continue in the terminal", make("p", `It finishes the sign-in of ${end.connection_name}. You can close this page.`));
-  } else if (end.check.error) {
-    show(`Signed in to ${end.connection_name}`, make("p", "Its tools could not be listed:"), make("p", end.check.error));
-  } else {
-    const { counts, title } = end.check.connection;
-    show(`Signed in to ${title}`, make("p", `Agents can use ${counts.offered} tools. You can close this page.`));
+    return show(words.terminal, make("p", words.terminal_about.replace("{name}", () => end.connection_name)));
   }
+  const { counts, id, title } = end.check.connection;
+  if (end.check.error) {
+    const about = make("p", `${end.check.error} ${end.check.hint}`);
+    return show(words.no_list.replace("{title}", () => title), make("p", words.no_list_about), about, back(words.back, `/connections/${id}`));
+  }
+  sessionStorage.setItem("backburner-said", words.signed_in.replace("{tools}", counts.offered).replace("{title}", () => title));
+  location.replace(readReturn(id));
 }
 
 async function start() {
@@ -46,7 +56,7 @@ async function start() {
     showEnd(await call("POST", "/api/connections/finish-sign-in", { address }));
   } catch (error) {
     if (error.status === 401) return showAddress();
-    show("You are not signed in to that server", make("p", error.message));
+    show(words.failed, make("p", error.message), back(words.back, "/connections"));
   }
 }
 

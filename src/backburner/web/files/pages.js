@@ -1,26 +1,26 @@
 // Takes the secret out of the address, sends it with the form, and shows the result.
 // All content is set as text, so that none of it can become code.
 
-import { KEY, call, make } from "./session.js";
+import { KEY, call, keepSession } from "./server.js";
 
 const forms = [...document.querySelectorAll("form")];
 const problem = document.querySelector("#problem");
-const done = document.querySelector("#done");
 let secret = "";
 
 function takeSecret() {
   const taken = location.hash.slice(1);
-  if (taken) history.replaceState(null, "", location.pathname);
+  if (taken) history.replaceState(null, "", location.pathname + location.search);
   return taken;
 }
 
 function show(...shown) {
-  for (const part of [...forms, done, problem]) part.hidden = !shown.includes(part);
+  for (const part of [...forms, problem]) part.hidden = !shown.includes(part);
   shown.find((part) => part.matches("form"))?.querySelector("input, button").focus();
 }
 
 function showError(error) {
-  problem.textContent = error.message;
+  // Texts of the API name commands by the plain name of the program.
+  problem.textContent = error.message.replaceAll("“backburner ", () => `“${document.documentElement.dataset.command} `);
   problem.hidden = false;
 }
 
@@ -41,8 +41,7 @@ async function send(form) {
   const body = Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
   if (form.dataset.secret) body[form.dataset.secret] = secret;
   try {
-    const session = await call("POST", form.dataset.to, body);
-    localStorage.setItem(KEY, session.key);
+    keepSession(await call("POST", form.dataset.to, body));
   } catch (error) {
     // A used secret is of no use again; other errors can be corrected in the form.
     if (error.status === 401 && form.dataset.secret) {
@@ -51,42 +50,16 @@ async function send(form) {
     }
     throw error;
   }
-  form.reset();
-  secret = "";
-  // The zone counts unless the user has set one.
+  // The zone counts unless the user has set one. A zone that is not taken keeps nobody out.
   const found_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  welcome(await call("PUT", "/api/me", { found_zone }));
+  await call("PUT", "/api/me", { found_zone }).catch(() => {});
+  enter();
 }
 
-function welcome(me) {
-  const name = me.name || me.login;
-  const token = make("button", "Create a token for another terminal", { className: "quiet" });
-  const leave = make("button", "Sign out", { className: "quiet" });
-  done.replaceChildren(
-    make("h1", name ? `You are signed in as ${name}.` : "You are signed in."),
-    make("p", "Continue in a terminal on the machine that runs Backburner:"),
-    make("pre", 'backburner say "Hello"\nbackburner status'),
-    token,
-    leave,
-  );
-  token.addEventListener("click", () => run(token, () => createToken(token)));
-  leave.addEventListener("click", () => run(leave, signOut));
-  show(done);
-}
-
-async function createToken(button) {
-  const created = await call("POST", "/api/tokens", { name: "terminal", scopes: ["read", "write"], expires: "90d" });
-  button.replaceWith(
-    make("p", "This token is shown only once and is valid for 90 days. Save it in a file that only you can read:"),
-    make("pre", created.token),
-    make("pre", `export BACKBURNER_URL=${location.origin}\nbackburner status --token-file FILE`),
-  );
-}
-
-async function signOut() {
-  await call("POST", "/api/sign-out");
-  localStorage.removeItem(KEY);
-  location.assign("/sign-in");
+/** Go where the user wanted to go; only an address of our own counts. */
+function enter() {
+  const wanted = new URL(new URLSearchParams(location.search).get("next") ?? "/", location.origin);
+  location.replace(wanted.origin === location.origin && wanted.protocol === location.protocol ? wanted : "/");
 }
 
 /** Show the form that matches the link, or the one for visitors without a link. */
@@ -104,7 +77,7 @@ async function start() {
   secret = takeSecret();
   showForm();
   if (!secret && localStorage.getItem(KEY) && forms.some((form) => !form.dataset.secret)) {
-    await call("GET", "/api/me").then(welcome, () => {});
+    await call("GET", "/api/me").then(enter, () => {});
   }
 }
 

@@ -1,0 +1,1 @@
+"""What templates show, computed from what actions return. No I/O here."""

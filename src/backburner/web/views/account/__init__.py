@@ -1,0 +1,1 @@
+"""Views of the settings, and of what operators see."""

@@ -1,0 +1,1 @@
+"""What pages of tasks, jobs and the calendar show."""
