@@ -12,6 +12,7 @@ import hashlib
 import os
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ usage: python3 dev.py COMMAND [ARGUMENT ...]
   check                 lint, then all tests: what has to pass before a commit
   bench NAME [--json]   measure something (bench/NAME.py)
   soak NAME             the long version of a test (soak/NAME.py)
+  screenshots [FOLDER]  write pictures of all pages, with made-up people and their work
   docs [--check]        write the generated pages of docs/ anew
   lock [--upgrade]      write the lock files anew from pyproject.toml
 """
@@ -120,6 +122,13 @@ def soak(arguments: list[str]) -> int:
     return script("soak", arguments)
 
 
+def screenshots(arguments: list[str]) -> int:
+    """Write pictures; further arguments are how the names of the wanted ones begin."""
+    make_environment(TO_DEVELOP)
+    os.environ["PYTHONPATH"] = str(ROOT / "tests")
+    return run(PYTHON, ROOT / "docs" / "screenshots.py", *arguments)
+
+
 def docs(arguments: list[str]) -> int:
     make_environment(TO_DEVELOP)
     return run(PYTHON, ROOT / "docs" / "generate.py", *arguments)
@@ -158,6 +167,7 @@ COMMANDS = {
     "check": check,
     "bench": bench,
     "soak": soak,
+    "screenshots": screenshots,
     "docs": docs,
     "lock": lock,
 }
@@ -268,6 +278,9 @@ def prepare(lock_file: str, lock: int) -> None:
             stamp(name).unlink()
     if from_scratch:
         remove(VENV)
+    if has_certificates():
+        # By itself uv trusts only its own list, on which a proxy of a company is not.
+        os.environ.setdefault("UV_NATIVE_TLS", "1")
     uv = shutil.which("uv")
     steps = with_uv(uv, lock_file) if uv else with_pip(lock_file)
     for step in steps if from_scratch else steps[1:]:
@@ -275,6 +288,12 @@ def prepare(lock_file: str, lock: int) -> None:
         if run(*step, quiet=True, keep=lock):
             sys.exit(fail("Preparing .venv failed; the reason stands above. Nothing was started."))
     stamp(lock_file).write_text("\n".join([digest(lock_file), *list_installed()]))
+
+
+def has_certificates() -> bool:
+    """See whether this machine has a list of the authorities that it trusts."""
+    known = ssl.get_default_verify_paths()
+    return bool(known.cafile or (known.capath and any(Path(known.capath).iterdir())))
 
 
 def remove(path: Path) -> None:

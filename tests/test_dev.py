@@ -21,6 +21,7 @@ DEV = ROOT / "dev.py"
 UV = f"""#!/bin/sh
 set -eu
 echo "$1 $2" >> calls
+echo "${{UV_NATIVE_TLS:-}}" > trust
 packages=.venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages
 if [ "$1" = venv ]; then
     mkdir -p .venv/bin "$packages"
@@ -102,6 +103,31 @@ def test_help_needs_no_environment(checkout: Path, arguments: list[str]) -> None
     assert done.returncode == 0
     assert done.stdout.startswith("usage: python3 dev.py")
     assert not (checkout / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("certificates", "own", "trust"),
+    [(["ca.pem"], None, "1"), ([], None, ""), (["ca.pem"], "false", "false")],
+)
+def test_packages_come_from_whom_the_machine_trusts(
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    certificates: list[str],
+    own: str | None,
+    trust: str,
+) -> None:
+    folder = checkout / "certificates"
+    folder.mkdir()
+    for name in certificates:
+        (folder / name).touch()
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "none"))
+    monkeypatch.delenv("UV_NATIVE_TLS", raising=False)
+    if own is not None:
+        monkeypatch.setenv("UV_NATIVE_TLS", own)
+
+    assert run(checkout, "bench", "thing").returncode == 0
+    assert (checkout / "trust").read_text().strip() == trust
 
 
 def test_an_unknown_command_is_refused(checkout: Path) -> None:

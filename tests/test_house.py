@@ -173,8 +173,12 @@ def test_the_lives_in_the_development_guide_name_files_and_functions_that_exist(
 
 
 def test_no_folder_holds_more_than_twenty_modules() -> None:
+    # Each revision of the schema stays for ever.
+    revisions = ROOT / "src" / "backburner" / "store" / "migrations" / "versions"
     for top in ("src", "tests"):
         for folder in [path for path in (ROOT / top).rglob("*") if path.is_dir()]:
+            if folder == revisions:
+                continue
             modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
             assert len(modules) <= 20, folder
 
