@@ -10,6 +10,7 @@ from support.programs.cli_server import Call, Running
 from support.stage import make
 
 from backburner.cli.command_name import COMMAND_VARIABLE
+from backburner.cli.commands.questions import describe_continuation
 from backburner.core import transitions
 from backburner.core.ids import derive_question_id, new_conversation_id
 from backburner.core.question import Purpose, QuestionType
@@ -33,9 +34,9 @@ def put_question(running: Running, title: str, **changes: Any) -> str:
     question_id = derive_question_id(running.user, title)
 
     def work(tx: Tx) -> None:
-        # Recurring: it is not over after the run that the answer starts, however soon that ends.
+        # The demo understands it, and it recurs: the run that the answer starts does not end it.
         schedule = Interval(timedelta(days=5), anchor=tx.now)
-        brief = Brief(title=title, prompt="Do it.", schedule=schedule)
+        brief = Brief(title=title, prompt="Tell me the time.", schedule=schedule)
         task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
         asked = {
             "prompt": "Go on?",
@@ -145,3 +146,18 @@ def test_a_name_is_not_taken_for_the_start_of_an_id(talk: Call, running: Running
     assert first in both.err[0]
     assert namesake in both.err[0]
     assert whole.out == ["Approved: First. It continues with your answer."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ended_as", "expected"),
+    [
+        ("task", "completed", "It has already ended: "),
+        ("chat", "completed", "The reply continues: "),
+    ],
+)
+def test_work_that_is_over_when_its_answer_is_printed_is_said_to_have_ended(
+    kind: str, ended_as: str, expected: str
+) -> None:
+    conversation = {"id": "c_12345678", "status": "active", "kind": kind, "ended_as": ended_as}
+
+    assert describe_continuation(conversation, {"purpose": "question"}).startswith(expected)

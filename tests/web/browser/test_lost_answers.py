@@ -143,6 +143,8 @@ async def test_an_edit_keeps_files_and_drafts_and_replaces_nothing_else(
         await composer.press("Enter")
         own = page.locator(".message.yours:not(.sending)")
         await expect(own.last.locator(".file")).to_contain_text("notes.txt")
+        # A reply that comes later moves the message away from the pointer.
+        await expect(page.locator(".message.theirs")).to_have_count(2)
 
         await composer.fill("half a sentence")
         await own.last.hover()

@@ -25,6 +25,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, with_server
+from backburner.core.conversation import Kind
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.question import DECLINE, NO, Purpose, QuestionType, match_number
 
@@ -127,7 +128,10 @@ def describe_continuation(conversation: Any, question: Any) -> str:
     }
     if conversation["status"] == "active" and question["purpose"] in ANSWERED_BY_RUN:
         short = short_id(conversation["id"])
-        return name_commands(f"The reply continues: `backburner conversations {short}`.")
+        # A task may be over before its answer is printed; a chat ends with no work of its own.
+        is_over = conversation["ended_as"] is not None and conversation["kind"] != Kind.CHAT
+        subject = "It has already ended" if is_over else "The reply continues"
+        return name_commands(f"{subject}: `backburner conversations {short}`.")
     return texts.get(conversation["status"], "")
 
 
