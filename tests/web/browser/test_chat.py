@@ -30,14 +30,14 @@ async def test_a_conversation_begins_with_a_message_and_goes_on(visitor: Visitor
     await write(page, "hello <b>there</b>")
 
     await expect(page.locator(".message.yours")).to_contain_text("hello <b>there</b>")
-    await expect(page.locator(".message.theirs")).to_contain_text("I am a demo")
+    await expect(page.locator(".message.theirs[id]")).to_contain_text("I am a demo")
     await expect(page).to_have_url(f"{visitor.server.address}/c/{page.url.rpartition('/')[2]}")
     # Markdown of the reply is rendered, and what was typed is text.
-    await expect(page.locator(".message.theirs li").first).to_contain_text("remind me")
+    await expect(page.locator(".message.theirs[id] li").first).to_contain_text("remind me")
     await expect(page.locator(".message.yours b")).to_have_count(0)
 
     await write(page, "thanks")
-    await expect(page.locator(".message.theirs").last).to_contain_text("You are welcome")
+    await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
     await expect(page.locator("#composer")).to_have_value("")
     # Only the last message of one's own can be changed.
     await expect(page.get_by_role("button", name="Edit")).to_have_count(1)
@@ -137,7 +137,7 @@ async def test_a_server_that_is_killed_under_an_open_page_is_missed_and_found_ag
 ) -> None:
     conversation_id = await cut_off.say("hello there")
     page = await cut_off.open(f"/c/{conversation_id}")
-    await expect(page.locator(".message.theirs")).to_be_visible()
+    await expect(page.locator(".message.theirs[id]")).to_be_visible()
     await page.evaluate("window.sameDocument = true")
     await page.locator("#composer").fill("half a sentence")
 
@@ -152,7 +152,7 @@ async def test_a_server_that_is_killed_under_an_open_page_is_missed_and_found_ag
     told = server.start("say", "--in", conversation_id, "thanks", "--data", server.data)
     await asyncio.to_thread(told.process.wait)
     await expect(page.locator(".toast")).to_have_count(0)
-    await expect(page.locator(".message.theirs").last).to_contain_text("You are welcome")
+    await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
     await expect(page.locator("#composer")).to_have_value("half a sentence")
     assert await page.evaluate("window.sameDocument")
 
@@ -166,7 +166,7 @@ async def test_eight_tabs_share_one_stream(visitor: Visitor, user: BrowserContex
         await tab.goto(f"{visitor.server.address}/c/{conversation_id}")
     await write(tabs[0], "thanks")
     for tab in tabs:
-        await expect(tab.locator(".message.theirs").last).to_contain_text("You are welcome")
+        await expect(tab.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
     # The first page has it; whoever takes over when it goes, opens another.
     assert len(streams) == 0
     await visitor.page.close()
@@ -181,9 +181,9 @@ async def test_a_change_while_a_page_is_on_its_way_is_shown(
 ) -> None:
     conversation_id = await visitor.say("hello there")
     api, view = f"/api/conversations/{conversation_id}", f"/page/c/{conversation_id}"
-    page, replies = other.page, other.page.locator(".message.theirs")
+    page, replies = other.page, other.page.locator(".message.theirs[id]")
     await visitor.open(f"/c/{conversation_id}")
-    await expect(visitor.page.locator(".message.theirs")).to_have_count(1)
+    await expect(visitor.page.locator(".message.theirs[id]")).to_have_count(1)
     texts = iter(["thanks", "are you there?"])
 
     async def answer_late(route: Route) -> None:

@@ -81,7 +81,7 @@ async def test_a_message_is_copied_and_the_end_is_reached(
     await visitor.page.set_viewport_size({"width": 1000, "height": 420})
     page = await visitor.open(f"/c/{conversation_id}")
     first = page.locator(".message.yours").first
-    await expect(page.locator(".message.theirs")).to_be_visible()
+    await expect(page.locator(".message.theirs[id]")).to_be_visible()
     await first.hover()
     await first.get_by_role("button", name="Copy").click()
     await expect(first.get_by_role("button", name="Copied")).to_be_visible()
@@ -94,7 +94,7 @@ async def test_a_message_is_copied_and_the_end_is_reached(
         await page.locator("#composer").fill("what are you working on?")
         await page.locator("#composer").press("Enter")
         await expect(page.locator("#composer")).to_have_value("")
-        await expect(page.locator(".message.theirs")).to_have_count(replies)
+        await expect(page.locator(".message.theirs[id]")).to_have_count(replies)
     await page.evaluate("document.querySelector('#scroller').scrollTop = 0")
     await expect(below).to_contain_text("latest")
     path = f"/api/conversations/{conversation_id}/messages"
@@ -103,7 +103,7 @@ async def test_a_message_is_copied_and_the_end_is_reached(
     await expect(below).to_contain_text("1 new")
     assert await page.evaluate("document.querySelector('#scroller').scrollTop") == 0
     await below.click()
-    await expect(page.locator(".message.theirs").last).to_be_in_viewport()
+    await expect(page.locator(".message.theirs[id]").last).to_be_in_viewport()
     await expect(below).to_be_hidden()
 
 
@@ -152,7 +152,7 @@ async def test_a_reply_that_failed_is_tried_again_with_the_files_of_its_message(
         await expect(again).to_be_visible()
         model.then(Say("You want tea."))
         await again.click()
-        await expect(page.locator(".message.theirs").last).to_contain_text("You want tea.")
+        await expect(page.locator(".message.theirs[id]").last).to_contain_text("You want tea.")
         await expect(page.locator(".message.yours")).to_have_count(1)
         await expect(page.locator(".message.yours .file")).to_contain_text("notes.txt")
         assert "Buy tea." in str(model.received[-1].body)

@@ -68,7 +68,7 @@ async def test_what_is_sent_again_after_a_lost_answer_is_done_once(
         await expect(composer).to_have_value("thanks")
         await composer.press("Enter")
         await expect(composer).to_have_value("")
-        await expect(page.locator(".message.theirs").last).to_contain_text("You are welcome")
+        await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
         # The same words are another message once they have arrived.
         await composer.fill("thanks")
         await composer.press("Enter")
@@ -144,7 +144,7 @@ async def test_an_edit_keeps_files_and_drafts_and_replaces_nothing_else(
         own = page.locator(".message.yours:not(.sending)")
         await expect(own.last.locator(".file")).to_contain_text("notes.txt")
         # A reply that comes later moves the message away from the pointer.
-        await expect(page.locator(".message.theirs")).to_have_count(2)
+        await expect(page.locator(".message.theirs[id]")).to_have_count(2)
 
         await composer.fill("half a sentence")
         await own.last.hover()
@@ -183,7 +183,7 @@ async def test_what_is_refused_for_a_while_is_asked_for_again(
         visitor = Visitor(await sign_in(user, server.make_link()), server)
         conversation_id = await visitor.say("hello there")
         page = await visitor.open(f"/c/{conversation_id}")
-        await expect(page.locator(".message.theirs")).to_be_visible()
+        await expect(page.locator(".message.theirs[id]")).to_be_visible()
         refused, both = set[str](), asyncio.Event()
 
         async def refuse(route: Route) -> None:
@@ -210,7 +210,7 @@ async def test_a_storm_of_changes_is_a_few_requests(visitor: Visitor, user: Brow
     unseen = [await user.new_page() for _ in range(3)]
     for tab in unseen:
         await tab.goto(f"{visitor.server.address}/c/{conversation_id}")
-        await expect(tab.locator(".message.theirs")).to_be_visible()
+        await expect(tab.locator(".message.theirs[id]")).to_be_visible()
     page = await visitor.open(f"/c/{conversation_id}")
     await page.evaluate("window.looked = true")
     asked = list[str]()
@@ -247,7 +247,7 @@ async def test_what_a_browser_has_no_room_for_is_sent_all_the_same(visitor: Visi
     await page.evaluate(FILL_STORAGE)
     await page.locator("#composer").fill("thanks")
     await page.get_by_role("button", name="Send").click()
-    await expect(page.locator(".message.theirs").last).to_contain_text("You are welcome")
+    await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
 
 
 async def test_a_page_from_before_an_update_is_replaced_at_the_next_step(visitor: Visitor) -> None:

@@ -265,7 +265,7 @@ async def test_without_its_server_the_page_opens_with_the_draft_and_comes_back(
     again = server.start("up", "--port", port, "--data", server.data)
     await asyncio.to_thread(again.wait_until_ready)
     await expect(page.locator("#composer")).to_have_value("half a sentence")
-    await expect(page.locator(".message.theirs")).to_be_visible()
+    await expect(page.locator(".message.theirs[id]")).to_be_visible()
     await expect_signed_in(page)
 
 

@@ -32,7 +32,7 @@ async def test_a_newcomer_tries_a_sentence_and_sets_up_a_model(newcomer: Visitor
         question.get_by_role("heading", name="Which name for your new cat?")
     ).to_be_visible()
     await question.get_by_role("button", name="Pixel").click()
-    await expect(page.locator(".message.theirs, .background").last).to_contain_text(
+    await expect(page.locator(".message.theirs[id], .background").last).to_contain_text(
         "Your new cat is called Pixel."
     )
 
@@ -70,7 +70,7 @@ async def test_a_newcomer_tries_a_sentence_and_sets_up_a_model(newcomer: Visitor
         await expect(page.get_by_text("Set up a model")).to_have_count(0)
         await page.locator("#composer").fill("Who are you?")
         await page.keyboard.press("Enter")
-        await expect(page.locator(".message.theirs").last).to_contain_text("I am a real model.")
+        await expect(page.locator(".message.theirs[id]").last).to_contain_text("I am a real model.")
         assert api.received[-1].headers["authorization"] == f"Bearer {KEY}"
 
 

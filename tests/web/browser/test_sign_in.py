@@ -52,6 +52,8 @@ async def test_a_user_signs_in_by_link_stays_signed_in_and_signs_out(
     await expect_signed_in(page)
 
     await page.evaluate(CALL, ["POST", "/api/sign-out", None])
+    # The page leaves by itself.
+    await expect_signed_out(page)
     await page.evaluate("localStorage.clear()")
     await page.reload()
     await expect_signed_out(page)
@@ -235,17 +237,18 @@ async def sign_in_one_after_the_other(
     made = await page.evaluate(CALL, ["POST", "/api/conversations", {"message": "hello there"}])
     beside = await user.new_page()
     await beside.goto(f"{server.address}/c/{made['id']}")
-    await expect(beside.locator(".message.theirs")).to_be_visible()
+    await expect(beside.locator(".message.theirs[id]")).to_be_visible()
     await beside.locator("#composer").fill("a secret of the first")
     await page.goto(f"{server.address}/new")
     await page.locator("#composer").fill("another secret")
 
     # A session that ends by itself keeps what its user was writing.
     await page.evaluate(CALL, ["POST", "/api/sign-out", None])
-    await page.goto(f"{server.address}/needs-you")
     for one in (page, beside):
         await expect(one.get_by_label("Password")).to_be_visible()
         assert "hello there" not in await one.content()
+    await page.goto(f"{server.address}/needs-you")
+    await expect(page.get_by_label("Password")).to_be_visible()
     await page.goto(server.make_link())
     await page.get_by_role("button", name="Sign in").click()
     await expect_signed_in(page)
@@ -256,11 +259,10 @@ async def sign_in_one_after_the_other(
     await beside.close()
     beside = await user.new_page()
     await beside.goto(f"{server.address}/c/{made['id']}")
-    await expect(beside.locator(".message.theirs")).to_be_visible()
+    await expect(beside.locator(".message.theirs[id]")).to_be_visible()
     async with person(browser) as other:
         await add_user(server, other, "tomas")
     await page.evaluate(CALL, ["POST", "/api/sign-out", None])
-    await page.goto(f"{server.address}/sign-in")
     await page.get_by_label("Login").fill("tomas")
     await page.get_by_role("textbox", name="Password", exact=True).fill(PASSWORD)
     await page.get_by_role("button", name="Sign in").click()
