@@ -214,20 +214,20 @@ def requests_end_with_any_run(patch: Patch) -> None:
 #: The seed that caught each variant last: the search begins there.
 CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     commit_guarded_by_id: 0,
-    commit_guarded_by_state: 4,
+    commit_guarded_by_state: 5,
     expired_turn_treated_as_free: 0,
-    waiting_chats_counted_in_a_column: 40,
-    outbox_key_without_the_epoch: 3,
+    waiting_chats_counted_in_a_column: 42,
+    outbox_key_without_the_epoch: 14,
     user_picked_by_due: 0,
     inbox_served_at_claim: 0,
     uncommitted_session_entries_loaded: 0,
-    proof_not_looked_up: 0,
-    settling_wakes_nobody: 3,
-    speaking_wakes_nobody: 4,
-    waits_outlive_their_run: 17,
+    proof_not_looked_up: 1,
+    settling_wakes_nobody: 8,
+    speaking_wakes_nobody: 16,
+    waits_outlive_their_run: 18,
     one_user_served_by_all_claims: 0,
     requests_outlive_their_run: 0,
-    requests_end_with_any_run: 0,
+    requests_end_with_any_run: 74,
 }
 
 
