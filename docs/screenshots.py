@@ -1,8 +1,6 @@
-"""Writes a picture of every page of the showcase: `python3 dev.py screenshots [FOLDER [NAME ...]]`.
+"""Writes pictures of every page of the showcase: `python3 dev.py screenshots`."""
 
-Names are how those of the wanted pages begin. `readme` is the picture of the README.
-"""
-
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -21,17 +19,21 @@ README = Path(__file__).parent / "page.png"
 README_LOOK, README_SIZE = Look("readme", "/c/{builds}"), Size(width=1200, height=740)
 
 
-async def write_pictures(folder: Path, names: list[str]) -> int:
-    """Write the pictures of all pages, or of those whose names begin like one of these."""
+async def write_pictures(folder: Path, names: list[str]) -> tuple[int, int]:
+    """Write the pictures of all pages, or of those whose names begin like one of these.
+
+    Return how many pages there are, and how many looks at them failed.
+    """
     looks = [one for one in list_looks() if one.name.startswith(tuple(names or [""]))]
+    failed = 0
     with tempfile.TemporaryDirectory() as data:
         async with open_house(Path(data)) as house, browsing() as browser:
             if README_LOOK.name in names:
                 await write_readme_picture(browser, house)
             for who in ("nora", "tomas", ""):
                 wanted = [look for look in looks if look.who == who]
-                await _write_of(browser, house, who, wanted, folder)
-    return len(looks) * len(SIZES) * len(THEMES)
+                failed += await _write_of(browser, house, who, wanted, folder)
+    return len(looks), failed
 
 
 async def write_readme_picture(browser: Browser, house: House) -> None:
@@ -42,21 +44,24 @@ async def write_readme_picture(browser: Browser, house: House) -> None:
 
 async def _write_of(
     browser: Browser, house: House, who: str, looks: list[Look], folder: Path
-) -> None:
+) -> int:
+    """Write the pictures of what somebody sees; return how many looks failed."""
     if not looks:
-        return
+        return 0
+    failed = 0
     async with visiting(browser, house, who, device_scale_factor=2, bypass_csp=True) as context:
         await add_fonts(context)
         for look in looks:
             for device, size in SIZES.items():
                 files = [(folder / f"{look.name}-{device}-{theme}.png", theme) for theme in THEMES]
-                await _write(context, house, look, files, size)
+                failed += not await _write(context, house, look, files, size)
+    return failed
 
 
 async def _write(
     context: BrowserContext, house: House, look: Look, files: list[tuple[Path, str]], size: Size
-) -> None:
-    """Write pictures of a page in some themes."""
+) -> bool:
+    """Write pictures of a page in some themes; False: it cannot be shown."""
     page = await context.new_page()
     await page.set_viewport_size(size)
     try:
@@ -67,18 +72,34 @@ async def _write(
             await page.screenshot(path=path, animations="disabled")
     except Exception as error:  # noqa: BLE001 (the other pages are worth a look as well)
         print(f"{look.name}: {error}", file=sys.stderr)
+        return False
+    else:
+        return True
     finally:
         await page.close()
 
 
-def main() -> None:
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="dev.py screenshots", description="Write a picture of every page, with made-up people."
+    )
+    parser.add_argument("folder", nargs="?", default="screenshots", type=Path)
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="name",
+        help="how the names of the wanted pages begin; `readme` is the picture of the README",
+    )
+    wanted = parser.parse_args()
     # What the stories do is in the pictures; nobody has to read it.
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    written = asyncio.run(write_pictures(folder, sys.argv[2:]))
-    print(f"{written} pictures are in {folder}.")
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    pages, failed = asyncio.run(write_pictures(wanted.folder, wanted.names))
+    print(f"Pictures of {pages} pages are in {wanted.folder}.")
+    if failed:
+        print(f"{failed} looks at them failed, as said above.", file=sys.stderr)
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

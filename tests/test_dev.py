@@ -329,3 +329,17 @@ def test_the_program_learns_how_it_was_started(checkout: Path) -> None:
     )
 
     assert named.stdout == "python3 dev.py run\n", named.stderr
+
+
+def test_help_about_screenshots_writes_none(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "screenshots.py", "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout.startswith("usage: dev.py screenshots")
+    assert list(tmp_path.iterdir()) == []
