@@ -35,6 +35,16 @@ def name_server() -> Iterator[NameServer]:
         server.answers.set()
 
 
+@contextmanager
+def no_more_threads() -> Iterator[None]:
+    """Want stacks for which no machine has the addresses."""
+    before = threading.stack_size(2**47)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
 async def test_a_name_is_looked_up_by_the_system() -> None:
     assert "127.0.0.1" in await Lookups()("localhost", 80)
 
@@ -102,3 +112,14 @@ async def test_those_who_ask_for_one_name_share_its_lookup() -> None:
         assert isinstance(ends[0], asyncio.CancelledError)
         assert all(isinstance(end, OSError) for end in ends[1:])
         assert server.asked == ["a.silent"]
+
+
+async def test_a_lookup_that_cannot_start_takes_no_room() -> None:
+    lookups = Lookups(lambda _host, port: [f"192.0.2.{port}"])
+
+    with no_more_threads():
+        for n in range(MAX_OF_DOMAIN):
+            with pytest.raises(OSError, match="cannot be looked up now"):
+                await lookups(f"h{n}.a.example", 1)
+
+    assert await lookups("mail.a.example", 1) == ["192.0.2.1"]

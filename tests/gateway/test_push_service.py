@@ -130,6 +130,18 @@ async def test_a_service_that_does_not_answer_is_a_failure_that_passes() -> None
             assert "secret" not in str(caught.value)
 
 
+async def test_a_redirect_to_what_is_no_address_is_a_failure_without_the_endpoint() -> None:
+    async with push_service() as service:
+        with pytest.raises(ConnectionFailed) as caught:
+            await post(
+                service, Answer(307, "", {"location": "javascript:alert(1)"}), "/send/secret"
+            )
+
+    assert not caught.value.permanent
+    assert "secret" not in str(caught.value)
+    assert "alert" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "10.0.0.1", "[::1]", "169.254.169.254", "100.100.100.200"]
 )

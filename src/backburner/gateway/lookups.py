@@ -71,9 +71,7 @@ class Lookups:
                 addresses = self._ask(host, port)
             except Exception as raised:  # noqa: BLE001 (whoever waits gets it)
                 error = raised
-            with self._lock:
-                self._domains[domain] -= 1
-                self._domains += Counter()
+            self._leave(domain)
             try:
                 loop.call_soon_threadsafe(end, addresses, error)
             except RuntimeError:
@@ -81,8 +79,19 @@ class Lookups:
                 self._running.pop(key, None)
 
         # The end of the program waits for no thread that is a daemon.
-        threading.Thread(target=work, name=f"lookup {host}"[:60], daemon=True).start()
+        thread = threading.Thread(target=work, name=f"lookup {host}"[:60], daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system gives no more threads.
+            self._leave(domain)
+            raise OSError(f"{host} cannot be looked up now: there are too many threads.") from None
         return found
+
+    def _leave(self, domain: str) -> None:
+        with self._lock:
+            self._domains[domain] -= 1
+            self._domains += Counter()
 
 
 def _is_address(host: str) -> bool:

@@ -95,8 +95,9 @@ class CheckedPushService:
             raise ConnectionFailed(
                 f"{url.host} did not respond within {seconds:g} seconds."
             ) from None
-        except httpx2.HTTPError as error:
-            # The text of some errors has a part of the address in it.
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            # The library looks at the target of a redirect, though it does not follow it. The text
+            # of some errors has a part of the address in it.
             name = type(error).__name__
             raise ConnectionFailed(f"{url.host} could not be reached: {name}.") from None
         finally:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import resource
 import time
 import zlib
 from collections.abc import AsyncIterator
@@ -11,6 +10,7 @@ from datetime import timedelta
 import pytest
 from support.mcp_peers.scripted import Asked, Reply, Script, events, reply, result, scripted, texts
 from support.mcp_peers.sessions import session
+from support.memory_peak import PeakMemory
 
 from backburner.core.errors import CallInDoubt
 from backburner.ports import ToolResult
@@ -24,10 +24,6 @@ MEMORY_KILOBYTES = 64 * 1024
 def to_calls(given: Reply) -> Script:
     """Answer calls, and nothing else."""
     return lambda asked: given if asked.method == "tools/call" else None
-
-
-def peak_kilobytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 async def repeat(piece: bytes, count: int) -> AsyncIterator[bytes]:
@@ -55,10 +51,10 @@ async def test_the_body_of_a_redirect_is_not_read(*, packed: bool) -> None:
 
     async with scripted("modern", script) as peer, session(peer.url) as opened:
         await opened.list_tools()
-        before = peak_kilobytes()
+        memory = PeakMemory()
 
         assert await opened.call("send", {}) == ToolResult("sent")
-        assert peak_kilobytes() - before < MEMORY_KILOBYTES
+        assert memory.grown_kilobytes() < MEMORY_KILOBYTES
 
 
 @pytest.mark.parametrize(

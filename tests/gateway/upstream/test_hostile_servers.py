@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import resource
 import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.mcp_peers.scripted import ERAS, Asked, Era, Reply, reply, scripted
 from support.mcp_peers.sessions import NoSignIn, Pauses, Tokens, servers, session
+from support.memory_peak import PeakMemory
 from support.servers.certificates import make_certificate
 
 from backburner.core.errors import CallInDoubt, ConnectionFailed
@@ -271,10 +271,6 @@ async def repeat(piece: bytes, count: int, *, start: bytes) -> AsyncIterator[byt
         yield piece
 
 
-def peak_kilobytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     ("kind", "start", "piece"),
@@ -296,7 +292,7 @@ async def test_memory_stays_flat_under_an_answer_of_200_megabytes(
 
     async with scripted(era, script) as peer, session(peer.url) as opened:
         await opened.list_tools()
-        before = peak_kilobytes()
+        memory = PeakMemory()
         if kind == "text/html":
             with pytest.raises(CallInDoubt):
                 await opened.call("send", {})
@@ -307,7 +303,7 @@ async def test_memory_stays_flat_under_an_answer_of_200_megabytes(
             assert "answered with more than 32 MB or too many values" in result.text
             assert "do not repeat it" in result.text
 
-        assert peak_kilobytes() - before < MEMORY_KILOBYTES
+        assert memory.grown_kilobytes() < MEMORY_KILOBYTES
 
 
 async def test_an_answer_of_very_many_small_values_is_dropped_before_it_is_read() -> None:
@@ -318,12 +314,12 @@ async def test_an_answer_of_very_many_small_values_is_dropped_before_it_is_read(
 
     async with scripted("modern", script) as peer, session(peer.url) as opened:
         await opened.list_tools()
-        before = peak_kilobytes()
+        memory = PeakMemory()
         result = await opened.call("send", {})
 
         assert isinstance(result, ToolResult)
         assert "too many values" in result.text
-        assert peak_kilobytes() - before < MEMORY_KILOBYTES
+        assert memory.grown_kilobytes() < MEMORY_KILOBYTES
 
 
 async def test_json_that_is_nested_very_deep_is_not_valid() -> None:

@@ -242,6 +242,35 @@ async def test_its_errors_do_not_show_the_secrets_that_it_was_given() -> None:
     assert "canary" not in str(caught.value)
 
 
+TOKEN, PASSWORD = "sk-live-0123456789", "correct-horse-battery"
+SECRETS = {
+    "NOTES_TOKEN": TOKEN,
+    "NOTES_PAT": "pat-0123456789",
+    "NOTES_URL": f"postgres://ann:{PASSWORD}@db.example/notes",
+}
+#: They are no secrets: by their names, and by its length.
+OTHERS = {"NOTES_REGION": "ap-southeast-2", "AUTHOR_NAME": "Ann of Example", "A_KEY": "short-key"}
+
+
+async def test_secrets_of_its_environment_that_it_repeats_reach_no_agent() -> None:
+    given = program("behaves", environment={**SECRETS, **OTHERS})
+
+    repeated = json.loads(await do({"environment": True}, given))
+
+    assert {name: repeated[name] for name in SECRETS} == dict.fromkeys(SECRETS, "[hidden]")
+    assert {name: repeated[name] for name in OTHERS} == OTHERS
+
+
+@pytest.mark.parametrize("word", [TOKEN, PASSWORD])
+async def test_what_it_writes_besides_messages_is_shown_without_its_secrets(word: str) -> None:
+    async with session(program("floods", f"using {word}", environment=SECRETS)) as opened:
+        with pytest.raises(ConnectionFailed) as caught:
+            await opened.call("do", {})
+
+    assert "using [hidden]" in caught.value.hint
+    assert word not in str(caught.value)
+
+
 @pytest.mark.parametrize("mode", ["has children", "stays"])
 async def test_its_processes_end_with_the_session(mode: str) -> None:
     word = secrets.token_hex(8)

@@ -170,14 +170,21 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if notes is not None:
             request.extensions["trace"] = _note_sent(notes)
         self.signed = await self._to_the_end(self._authorization.headers())
-        request.headers.update(self.signed)
-        response = await self._inner.handle_async_request(request)
+        response = await self._send_signed(request, notes)
         if response.status_code != HTTPStatus.UNAUTHORIZED:
             return response
         if notes is not None:
             notes.is_sent = False
         await read_body(response, ERROR_LIMIT)
         await self.renew()
+        return await self._send_signed(request, notes)
+
+    async def _send_signed(
+        self, request: httpx2.Request, notes: CallNotes | None
+    ) -> httpx2.Response:
+        if notes is not None:
+            # Before it connects to the server for nothing.
+            notes.check_wanted()
         request.headers.update(self.signed)
         return await self._inner.handle_async_request(request)
 
@@ -266,10 +273,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def _note_sent(notes: CallNotes) -> Callable[[str, Any], Awaitable[None]]:
-    """Return what HTTP reports its steps to, of which the first of a request itself counts."""
+    """Return what HTTP reports its steps to; before the first of a request, it may refuse.
+
+    Between that and the note nothing else runs: a call that was given up is not sent, and one that
+    is sent is known to be.
+    """
 
     async def note(step: str, _details: object) -> None:
-        notes.is_sent |= step.endswith(_FIRST_STEP)
+        if step.endswith(_FIRST_STEP):
+            notes.check_wanted()
+            notes.is_sent = True
 
     return note
 

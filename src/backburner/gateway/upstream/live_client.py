@@ -127,6 +127,8 @@ class LiveClient:
         try:
             yield notes
         finally:
+            # It may have been cancelled, or have failed while its request goes on.
+            notes.give_up()
             current_call.reset(token)
             self._calls.discard(notes)
 

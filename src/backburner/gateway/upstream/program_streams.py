@@ -18,6 +18,7 @@ from backburner.gateway.upstream.limits import (
     ANSWER_LIMIT,
     count_values,
 )
+from backburner.gateway.upstream.redaction import Redaction
 from backburner.ports import RunningProgram, StartProgram, StdioProgram
 
 #: Of lines that are no messages, such as greetings. More: it is no MCP server.
@@ -31,9 +32,10 @@ MAX_ERROR_CHARS = 1_000
 class ProgramStreams:
     """Entered as a transport of the SDK."""
 
-    def __init__(self, start: StartProgram, program: StdioProgram) -> None:
+    def __init__(self, start: StartProgram, program: StdioProgram, redaction: Redaction) -> None:
         self._start = start
         self._program = program
+        self._redaction = redaction
         #: Why the program has ended, or was ended; None: it runs.
         self.ended: Fault | None = None
         self._other_lines = 0
@@ -130,7 +132,7 @@ class ProgramStreams:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
             self._other_lines += 1
-            text = line[: 4 * MAX_QUOTED_CHARS].decode(errors="replace")
+            text = self._redaction.clean(line[: 4 * MAX_QUOTED_CHARS].decode(errors="replace"))
             self._quoted = self._quoted or clean_words(text, limit=MAX_QUOTED_CHARS)
             return
         await incoming.send(SessionMessage(message))

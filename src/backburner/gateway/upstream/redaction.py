@@ -1,6 +1,7 @@
-"""The secrets that a server was sent, taken out of what it sends: some repeat our headers."""
+"""The secrets that a server was given, taken out of what it sends: some repeat our headers."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backburner.core.connections.naming import is_secret_name
@@ -9,6 +10,14 @@ from backburner.core.connections.naming import is_secret_name
 MIN_SECRET_CHARS = 12
 #: Not "secret": questions of servers that ask for one are refused.
 REPLACEMENT = "[hidden]"
+#: Names of variables whose values are secrets: those of headers, and some that only variables have.
+_SECRET_VARIABLE = re.compile(
+    r"key|token|secret|passw|passphrase|auth(?!ors?(?:_|$))|signature|credential|cookie"
+    r"|(?:^|_)(?:sig|pat|pass)$|_pwd$",
+    re.IGNORECASE,
+)
+#: The password in an address.
+_PASSWORD = re.compile(r"://[^/@\s:]*:([^/@\s]+)@")
 
 
 class Redaction:
@@ -24,10 +33,20 @@ class Redaction:
     def add(self, headers: Mapping[str, str]) -> None:
         """Add the headers that are secrets by their names; others name workspaces or versions."""
         for name, value in headers.items():
-            # Of `Bearer abc` also what follows the scheme.
-            parts = (value, value.partition(" ")[2].strip()) if is_secret_name(name) else ()
-            known = {*self._secrets, *(part for part in parts if len(part) >= MIN_SECRET_CHARS)}
-            self._secrets = sorted(known, key=len, reverse=True)
+            if is_secret_name(name):
+                # Of `Bearer abc` also what follows the scheme.
+                self._keep([value, value.partition(" ")[2].strip()])
+
+    def add_variables(self, environment: Mapping[str, str]) -> None:
+        """Add the variables that are secrets by their names, and addresses with a password."""
+        for name, value in environment.items():
+            passwords = _PASSWORD.findall(value)
+            if passwords or _SECRET_VARIABLE.search(name):
+                self._keep([value, *passwords])
+
+    def _keep(self, secrets: Iterable[str]) -> None:
+        known = {*self._secrets, *(each for each in secrets if len(each) >= MIN_SECRET_CHARS)}
+        self._secrets = sorted(known, key=len, reverse=True)
 
     def clean(self, value: Any) -> Any:
         if not self._secrets:

@@ -13,6 +13,7 @@ from backburner.gateway.upstream.http_streams import check_url, checked_transpor
 from backburner.gateway.upstream.limits import CONNECT_TIMEOUT, IDLE_TIMEOUT
 from backburner.gateway.upstream.live_client import LiveClient
 from backburner.gateway.upstream.program_streams import ProgramStreams
+from backburner.gateway.upstream.redaction import Redaction
 from backburner.gateway.upstream.session import DEFAULT_POLICY, RetryPolicy, UpstreamSession
 from backburner.gateway.upstream.wire import Wire
 from backburner.ports import Authorization, StartProgram, StdioProgram, ToolServer
@@ -76,6 +77,14 @@ class UpstreamServers:
         if self._start is None:
             why = "cannot be used: programs are not started here."
             raise FaultError(Fault(effect=Effect.ENDED, why=why))
-        streams = ProgramStreams(self._start, program)
-        wire = Wire(streams, Faults(), why_ended=lambda: streams.ended, remark=streams.remark)
+        redaction = Redaction()
+        redaction.add_variables(program.environment)
+        streams = ProgramStreams(self._start, program, redaction)
+        wire = Wire(
+            streams,
+            Faults(),
+            redaction=redaction,
+            why_ended=lambda: streams.ended,
+            remark=streams.remark,
+        )
         return LiveClient(wire)

@@ -364,7 +364,7 @@ async def _limited(
         async with asyncio.timeout(seconds):
             return await request
     except TimeoutError:
-        if notes is not None and not notes.is_sent:
+        if notes is not None and not notes.give_up():
             # Its sign-in is being renewed, or messages before it are not taken.
             why = f"was not asked within {seconds:g} seconds, so the call was not made."
             raise FaultError(Fault(effect=Effect.NONE, why=why, once=True)) from None
