@@ -1,7 +1,9 @@
 """Agents that are cut off before their session has what they did: nothing is done twice."""
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -21,7 +23,14 @@ from backburner.core.ids import GrantId
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
 from backburner.core.tool_policy import ALWAYS_HERE, Grant
-from backburner.ports import Store, Tx
+from backburner.ports import (
+    EngineEvent,
+    Gate,
+    SessionEntries,
+    Store,
+    TurnRequest,
+    Tx,
+)
 from backburner.runs.stopping import StopReason
 from backburner.tools.toolbox import Toolbox
 
@@ -105,6 +114,42 @@ async def test_nor_by_a_run_that_goes_on_for_the_second_time(
 
     assert sent(servers) == 1
     assert [run.status for run in connected.history(task)] == [RunStatus.SUCCESS]
+
+
+class LateEngine(ScriptedEngine):
+    """Its session gets the results of a call when the next one has ended."""
+
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
+        held = deque[SessionEntries]()
+        async with aclosing(super().run(request, gate)) as events:
+            async for event in events:
+                if isinstance(event, SessionEntries) and event.calls:
+                    held.append(event)
+                    if len(held) > 1:
+                        yield held.popleft()
+                else:
+                    yield event
+
+
+async def test_nor_if_its_session_gets_the_result_of_an_earlier_call_after_it_has_ended(
+    set_up: Callable[..., Stage], servers: FakeServers
+) -> None:
+    stage = set_up(toolbox=lambda deps: Toolbox(deps, open_session=servers.open_session))
+    late = LateEngine((Call("search"), SEND, Wait()))
+    stage.claiming.deps = replace(stage.deps, engines={**stage.deps.engines, "scripted": late})
+    mail = servers.add(stage)
+    task = await stage.task(connections=("mail",))
+    allow_to_send(stage, task, mail)
+    await stage.take_up()
+    await until(lambda: len(late.results) == 2)
+    stage.only_run().stop.request(StopReason.SHUTDOWN)
+    await stage.idle()
+    late.then(SEND, DONE)
+
+    await stage.work()
+
+    assert sent(servers) == 1
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
 
 
 @pytest.mark.usefixtures("task")
