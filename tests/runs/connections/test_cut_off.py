@@ -20,6 +20,7 @@ from backburner.core.connections.connection import Connection, Ticks
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import GrantId
+from backburner.core.question import YES, Purpose
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
 from backburner.core.tool_policy import ALWAYS_HERE, Grant
@@ -228,6 +229,43 @@ async def test_after_a_stop_the_agent_is_told_what_it_had_done(
     await connected.say(chat, "Go on.")
     await connected.work()
     assert made in connected.engine.requests[-1].prompt
+
+
+class UnendingEngine(ScriptedEngine):
+    """Does not end a turn when the gate asks for that, and keeps no result of it."""
+
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
+        async with aclosing(super().run(request, gate)) as events:
+            async for event in events:
+                if isinstance(event, SessionEntries) and self.results and self.results[-1].stop:
+                    await asyncio.Event().wait()
+                yield event
+
+
+async def test_after_a_question_the_agent_is_told_what_it_had_done_before(
+    set_up: Callable[..., Stage], servers: FakeServers
+) -> None:
+    stage = set_up(toolbox=lambda deps: Toolbox(deps, open_session=servers.open_session))
+    unending = UnendingEngine((), (AtOnce(SEND, Call("mark")),))
+    stage.claiming.deps = replace(stage.deps, engines={**stage.deps.engines, "scripted": unending})
+    mail = servers.add(stage)
+    chat = await stage.chat()
+    allow_to_send(stage, chat, mail)
+    await stage.say(chat, "Hello!")
+    await stage.work()
+    await stage.say(chat, "Say hi, and mark it.")
+    await stage.work()
+    made = 'Before it was stopped, it had made these calls: send {"words":"Hi"}.'
+    assert made in stage.said(chat)
+    assert stage.question(chat).purpose is Purpose.APPROVAL
+    unending.results.clear()
+
+    await stage.answer(chat, YES)
+    await stage.work()
+
+    assert sent(servers) == 1
+    assert made in unending.requests[-1].prompt
+    assert unending.requests[-1].memory == ()
 
 
 async def test_nor_by_the_first_model_if_the_second_has_made_it(
