@@ -47,7 +47,7 @@ def asked(text: str) -> Any:
 async def take(*entries: Any, ended: bool = False) -> list[Any]:
     mirror = TranscriptMirror()
     await mirror.append(KEY, list(entries))
-    return [load_entry(text)[1] for text in mirror.take(ended=ended)]
+    return [load_entry(text)[1] for text in mirror.take(ended=ended).entries]
 
 
 async def test_the_mirror_is_a_session_store_as_the_sdk_defines_it() -> None:
@@ -75,9 +75,9 @@ async def test_during_a_turn_only_entries_up_to_complete_results_are_taken() -> 
 async def test_each_entry_is_taken_once() -> None:
     mirror = TranscriptMirror()
     await mirror.append(KEY, [asked("Look."), called("1"), gave("1"), said("Seen.")])
-    assert len(mirror.take(ended=False)) == 3
-    assert len(mirror.take(ended=True)) == 1
-    assert mirror.take(ended=True) == ()
+    taken = [mirror.take(ended=ended) for ended in (False, True, True)]
+    assert [len(one.entries) for one in taken] == [3, 1, 0]
+    assert [one.results for one in taken] == [("1",), (), ()]
 
 
 async def test_an_api_error_is_not_remembered() -> None:
@@ -127,7 +127,7 @@ class StoredSessions:
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         mirror = TranscriptMirror()
         await mirror.append(key, entries)
-        kept = mirror.take(ended=True)
+        kept = mirror.take(ended=True).entries
         self.database.run(lambda tx: tx.sessions.append(self.turn, _session(key), kept))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 from support.doubles.channel import RecordingChannel
 from support.doubles.clock import SetClock
 from support.doubles.engine import Call, Fail, ScriptedEngine, Spend, Step, Wait
-from support.simulator.world import FlakyDatabase
+from support.simulator.world import FlakyDatabase, LostAnswer
 from support.stage.stage import PLACE, Stage
 
 from backburner.bus.local import LocalBus
@@ -85,6 +88,44 @@ async def test_a_call_that_an_earlier_attempt_made_is_not_made_again(
 
     assert stage.tools.count("send") == 1
     assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("tool", ["look", "slow"])
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_a_later_call_whose_only_statement_is_its_commit_is_made_once(
+    emptied_postgres: Database, breaks: str, tool: str
+) -> None:
+    stage = Stage(emptied_postgres, LocalBus(), ScriptedEngine())
+    stage.tools.let_go.set()
+    calls = [Call(tool, {"at": number}) for number in range(4)]
+    stage.engine.then(*calls)
+    task = await stage.task()
+
+    with losing_a_call(emptied_postgres, breaks) as lost:
+        await stage.work()
+
+    assert len(lost) == 1
+    assert stage.tools.calls == [(call.tool, call.arguments) for call in calls]
+    assert stage.load(task).questions == ()
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+@contextmanager
+def losing_a_call(database: Database, breaks: str) -> Iterator[list[str]]:
+    """Lose the answer to the first statement that records a later call of a tool."""
+    lost: list[str] = []
+
+    def lose(_conn: Any, _cursor: Any, statement: str, values: Any, *_more: Any) -> None:
+        if statement.startswith("WITH held") and "INSERT INTO tool_calls" in statement and not lost:
+            lost.append(statement)
+            raise OperationalError(statement, values, LostAnswer(), connection_invalidated=True)
+
+    moment = f"{breaks}_cursor_execute"
+    event.listen(database.engine, moment, lose)
+    try:
+        yield lost
+    finally:
+        event.remove(database.engine, moment, lose)
 
 
 @pytest.mark.parametrize("breaks", ["before", "after"])

@@ -146,7 +146,7 @@ def tell_about(
 ) -> Step:
     """Tell about the calls in doubt of a run that was cancelled: nothing is to follow from them.
 
-    And of those that were `made`, if its agent does not know.
+    And about those that were `made`, if the agent of this or of another stopped run does not know.
     """
     texts = []
     if made:

@@ -12,7 +12,7 @@ from backburner.core.connections.access import NOTHING_LACKING, Lacking
 from backburner.core.connections.inputs.input_request import InputNeeded
 from backburner.core.content.file import FileReference
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, ItemId
+from backburner.core.ids import CallId, ConversationId, ItemId
 from backburner.core.run import Item, RunKind, Turn
 from backburner.core.tool_policy import Tool, ToolCall
 
@@ -71,6 +71,8 @@ class ToolResult:
     handed_over: tuple[FileReference, ...] = ()
     #: The result as JSON, if the tool has one.
     structured: Mapping[str, Any] | None = None
+    #: Of the call in the journal; None: the gate made none for this result. No part of its content.
+    call_id: CallId | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +152,8 @@ class SessionEntries:
     entries: tuple[str, ...]
     #: Estimated session length without system prompt and tools; None: unchanged.
     tokens: int | None = None
+    #: Calls whose results are in the entries: an agent that resumes the session knows of them.
+    calls: tuple[CallId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ One transaction checks that the turn is still ours, that the run may continue an
 allows the call, and records the call.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from itertools import count
 
 from backburner.core import tool_journal, tool_policy
 from backburner.core.conversation import Conversation
@@ -23,7 +23,6 @@ from backburner.runs.connection_troubles import check_offered
 from backburner.runs.stopping import StopReason
 from backburner.runs.unapproved_calls import UnapprovedCalls
 
-T = TypeVar("T")
 RUN_IS_ENDING = ToolResult("The run ends here.", failed=True, stop=True)
 APPROVAL_NEEDED = ToolResult(
     "This call needs the approval of the owner, who has been asked. End here; a new run starts"
@@ -96,21 +95,16 @@ class CallAdmission:
     async def _admit_anew(
         self, offer: Offer, call: ToolCall, call_id: CallId
     ) -> Admitted | Answered | ToolResult | StopReason:
-        return await self._transact(call_id, lambda tx: self._admit(tx, offer, call, call_id))
+        tried = list[Admitted | Answered | ToolResult | StopReason]()
 
-    async def _transact(
-        self, call_id: CallId, admit: Callable[[Tx], T], *, single: bool = False
-    ) -> T | Admitted:
-        tried = list[T | Admitted]()
-
-        def try_to_admit(tx: Tx) -> T | Admitted:
-            # An earlier try may have been committed, and only its response lost.
+        def admit(tx: Tx) -> Admitted | Answered | ToolResult | StopReason:
+            # An earlier attempt may have been committed, and only its response lost.
             if tried and tx.tool_calls.has_begun(self.turn, call_id):
                 return tried[-1]
-            tried.append(admit(tx))
+            tried.append(self._admit(tx, offer, call, call_id))
             return tried[-1]
 
-        return await self.store.transact(try_to_admit, single=single)
+        return await self.store.transact(admit)
 
     async def _admit_again(self, offer: Offer, call: ToolCall, call_id: CallId) -> Admitted | None:
         """Admit a call that needs no approval, of a tool that was admitted before.
@@ -126,14 +120,18 @@ class CallAdmission:
         if decision != Allow() or self._find_receipt(digest, call_id) is not None:
             return None
         expected = self._expect(offer, call, call_id)
+        attempts = count()
 
         def begin(tx: Tx) -> Admitted | None:
+            # The statement is its own commit: an earlier attempt that failed may have recorded it.
+            if next(attempts) and tx.tool_calls.has_begun(self.turn, call_id):
+                return expected
             has_begun = tx.tool_calls.begin_again(
                 self.turn, call_id, call, read_only=expected.read_only, read=known.versions
             )
             return expected if has_begun else None
 
-        admitted = await self._transact(call_id, begin, single=True)
+        admitted = await self.store.transact(begin, single=True)
         if admitted is None:
             self.unfinished.discard(call_id)
             self._known.pop(offer.tool, None)

@@ -35,7 +35,7 @@ class CallEnds:
     stop: StopRequests
     #: Calls that the journal may have without a result.
     unfinished: set[CallId] = field(default_factory=set)
-    #: Calls that may change something, and that may not be in the agent's session yet.
+    #: Calls that may change something, and whose results may not be in the agent's session yet.
     untold: set[CallId] = field(default_factory=set)
     #: Ends of calls that are recorded while the agent has their results already.
     _late: list[CallEnd] = field(default_factory=list)

@@ -173,8 +173,7 @@ class _Ending:
 
     def _find_untold(self, tx: Tx) -> Sequence[JournalEntry]:
         untold, result = self.gate.ends.untold, self.result
-        is_left = self.reason is StopReason.APPROVAL or result.is_done or result.is_for_one_run
-        if not untold or is_left:
+        if not untold or result.is_done or result.is_for_one_run:
             return ()
         calls = tx.tool_calls.of_run(self.claim.turn.user_id, self.claim.turn.run_id)
         return tool_journal.find_untold(calls, untold)
@@ -182,12 +181,14 @@ class _Ending:
     def _forget_turn(self, tx: Tx, before: Conversation) -> Conversation:
         """Keep nothing of this turn in the session: its agent would make its calls again.
 
-        The next turn is told of them, as after a crash, and the journal answers them; after a run
-        that was stopped, they stand in a message.
+        The next turn is told of them, as after a crash, and the journal answers them. After a run
+        that was stopped, or that ends with a question, they stand in a message, which only a new
+        session is sure to be given.
         """
         self.result.entries.clear()
-        is_cancelled = self.reason is StopReason.CANCELLED or tx.turns.is_cancelled(self.claim.turn)
-        if not (is_cancelled or tx.sessions.has_entries(self.claim.turn)):
+        turn, ends_run = self.claim.turn, (StopReason.CANCELLED, StopReason.APPROVAL)
+        has_message = self.reason in ends_run or tx.turns.is_cancelled(turn)
+        if not (has_message or tx.sessions.has_entries(turn)):
             return before
         self.result.session_note = SESSION_LOST
         return replace(before, session=None)
@@ -284,7 +285,10 @@ class _Ending:
             step = Step(conversation=conversation, messages=self._partial_reply())
             self._hand_back(tx, step, until=tx.now)
             return
-        step = transitions.ask_owner(conversation, self.gate.unapproved.question(now=tx.now))
+        # The answer starts another run, which the journal of this one does not answer.
+        step = tool_journal.tell_about(Step(conversation=conversation), (), made=self._untold)
+        question = self.gate.unapproved.question(now=tx.now)
+        step = step.then(transitions.ask_owner(conversation, question))
         self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
 
     def _ask_for_input(self, tx: Tx, conversation: Conversation) -> None:

@@ -501,14 +501,14 @@ async def _turn(attempt: RunAttempt, text: str, images: Sequence[Blob] = ()) -> 
                     attempt.drafts.add(piece)
                     # Yield to other tasks, even if the model writes without a pause.
                     await asyncio.sleep(0)
-                case SessionEntries(session_id, entries, tokens):
+                case SessionEntries(session_id, entries, tokens, calls):
                     entries = tuple(replace_invalid_characters(entry) for entry in entries)
                     attempt.session_id = session_id
                     attempt.session_entries += entries
                     # Another profile has a session of its own, for this run only.
                     if result.escalated_from is None and not result.is_for_one_run:
                         result.remember(session_id, entries, tokens)
-                        attempt.gate.note_session()
+                        attempt.gate.note_session(calls)
                 case TurnEnded():
                     return event if attempt.stop.reason is None else None
     return None

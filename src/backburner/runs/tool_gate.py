@@ -4,7 +4,7 @@ Before: the call is admitted (`call_admission`). After: its result is recorded (
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -170,13 +170,9 @@ class Gate:
             self.stop.request(StopReason.SPENT)
         return self.stop.reason in (None, StopReason.APPROVAL)
 
-    def note_session(self) -> None:
-        """Note that the agent's session was kept up to here.
-
-        It is kept up to calls that are made together once the last of them has ended.
-        """
-        if not self.in_call:
-            self.ends.untold.clear()
+    def note_session(self, calls: Iterable[CallId]) -> None:
+        """Note that the results of these calls are in the agent's session."""
+        self.ends.untold.difference_update(calls)
 
     async def _make(self, offer: Offer, call: ToolCall, admitted: Admitted) -> ToolResult:
         self._in_flight += 1
@@ -213,6 +209,7 @@ class Gate:
             served=(),
             wait=None,
             asks=(),
+            call_id=admitted.id,
         )
 
     async def _make_and_record(

@@ -1,7 +1,9 @@
 """Agents that are cut off before their session has what they did: nothing is done twice."""
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -18,10 +20,18 @@ from backburner.core.connections.connection import Connection, Ticks
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import GrantId
+from backburner.core.question import YES, Purpose
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
 from backburner.core.tool_policy import ALWAYS_HERE, Grant
-from backburner.ports import Store, Tx
+from backburner.ports import (
+    EngineEvent,
+    Gate,
+    SessionEntries,
+    Store,
+    TurnRequest,
+    Tx,
+)
 from backburner.runs.stopping import StopReason
 from backburner.tools.toolbox import Toolbox
 
@@ -107,6 +117,42 @@ async def test_nor_by_a_run_that_goes_on_for_the_second_time(
     assert [run.status for run in connected.history(task)] == [RunStatus.SUCCESS]
 
 
+class LateEngine(ScriptedEngine):
+    """Its session gets the results of a call when the next one has ended."""
+
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
+        held = deque[SessionEntries]()
+        async with aclosing(super().run(request, gate)) as events:
+            async for event in events:
+                if isinstance(event, SessionEntries) and event.calls:
+                    held.append(event)
+                    if len(held) > 1:
+                        yield held.popleft()
+                else:
+                    yield event
+
+
+async def test_nor_if_its_session_gets_the_result_of_an_earlier_call_after_it_has_ended(
+    set_up: Callable[..., Stage], servers: FakeServers
+) -> None:
+    stage = set_up(toolbox=lambda deps: Toolbox(deps, open_session=servers.open_session))
+    late = LateEngine((Call("search"), SEND, Wait()))
+    stage.claiming.deps = replace(stage.deps, engines={**stage.deps.engines, "scripted": late})
+    mail = servers.add(stage)
+    task = await stage.task(connections=("mail",))
+    allow_to_send(stage, task, mail)
+    await stage.take_up()
+    await until(lambda: len(late.results) == 2)
+    stage.only_run().stop.request(StopReason.SHUTDOWN)
+    await stage.idle()
+    late.then(SEND, DONE)
+
+    await stage.work()
+
+    assert sent(servers) == 1
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
 @pytest.mark.usefixtures("task")
 async def test_an_agent_that_knows_of_its_call_goes_on_in_its_session_and_may_repeat_it(
     connected: Stage, servers: FakeServers
@@ -183,6 +229,43 @@ async def test_after_a_stop_the_agent_is_told_what_it_had_done(
     await connected.say(chat, "Go on.")
     await connected.work()
     assert made in connected.engine.requests[-1].prompt
+
+
+class UnendingEngine(ScriptedEngine):
+    """Does not end a turn when the gate asks for that, and keeps no result of it."""
+
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
+        async with aclosing(super().run(request, gate)) as events:
+            async for event in events:
+                if isinstance(event, SessionEntries) and self.results and self.results[-1].stop:
+                    await asyncio.Event().wait()
+                yield event
+
+
+async def test_after_a_question_the_agent_is_told_what_it_had_done_before(
+    set_up: Callable[..., Stage], servers: FakeServers
+) -> None:
+    stage = set_up(toolbox=lambda deps: Toolbox(deps, open_session=servers.open_session))
+    unending = UnendingEngine((), (AtOnce(SEND, Call("mark")),))
+    stage.claiming.deps = replace(stage.deps, engines={**stage.deps.engines, "scripted": unending})
+    mail = servers.add(stage)
+    chat = await stage.chat()
+    allow_to_send(stage, chat, mail)
+    await stage.say(chat, "Hello!")
+    await stage.work()
+    await stage.say(chat, "Say hi, and mark it.")
+    await stage.work()
+    made = 'Before it was stopped, it had made these calls: send {"words":"Hi"}.'
+    assert made in stage.said(chat)
+    assert stage.question(chat).purpose is Purpose.APPROVAL
+    unending.results.clear()
+
+    await stage.answer(chat, YES)
+    await stage.work()
+
+    assert sent(servers) == 1
+    assert made in unending.requests[-1].prompt
+    assert unending.requests[-1].memory == ()
 
 
 async def test_nor_by_the_first_model_if_the_second_has_made_it(

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from backburner.core.allowance import Usage
 from backburner.core.errors import BackburnerError
+from backburner.core.ids import CallId
 from backburner.ports import (
     EngineEvent,
     Gate,
@@ -138,7 +139,7 @@ class ScriptedEngine:
                 case Call() | AtOnce():
                     results = await self._call(gate, offers, step)
                     gave = tuple(f"a call gave: {result.text}" for result in results)
-                    yield SessionEntries(session, gave)
+                    yield SessionEntries(session, gave, calls=ids_of(results))
                     if any(result.stop for result in results):
                         return
                 case Spend(tokens):
@@ -164,6 +165,11 @@ class ScriptedEngine:
         )
         self.results += results
         return results
+
+
+def ids_of(results: Iterable[ToolResult]) -> tuple[CallId, ...]:
+    """Name the calls that gave results."""
+    return tuple(result.call_id for result in results if result.call_id is not None)
 
 
 async def _let_time_pass(step: Wait | Sleep | Ignore) -> None:

@@ -19,17 +19,23 @@ def order(tool: str, **arguments: Any) -> str:
 
 
 class ObedientEngine:
-    """Follows orders in its prompt, then those in what its calls gave; repeats what it read."""
+    """Follows orders in its prompt, in the texts of its tools and in what its calls gave.
+
+    It repeats what it read last.
+    """
 
     def __init__(self) -> None:
+        self.requests: list[TurnRequest] = []
         #: Each with the text that it gave.
         self.followed: list[tuple[str, str]] = []
 
     async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
+        self.requests.append(request)
         session = request.session_id or f"session of {request.conversation.id}"
         yield SessionEntries(session, ("It obeyed.",))
         offers = {offer.tool.name: offer for offer in request.tools}
-        orders = deque(_find(request.prompt))
+        texts = [f"{one.description}\n{json.dumps(dict(one.parameters))}" for one in request.tools]
+        orders = deque(_find("\n".join([request.prompt, *texts])))
         followed, read = set[str](), "Done."
         while orders and len(followed) < MOST_ORDERS:
             tool, arguments = orders.popleft()

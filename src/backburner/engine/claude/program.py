@@ -118,11 +118,12 @@ class Program:
             yield TurnEnded(text, result.structured_output)
 
     def _take(self, *, ended: bool) -> SessionEntries | None:
-        entries = self.mirror.take(ended=ended)
-        if not entries:
+        taken = self.mirror.take(ended=ended)
+        if not taken.entries:
             return None
-        self.memory += entries
-        return SessionEntries(self.session, entries, tokens=self.line.context)
+        self.memory += taken.entries
+        calls = self.turn_tools.take_calls(taken.results)
+        return SessionEntries(self.session, taken.entries, self.line.context, calls)
 
     def _failure(self, message: str) -> Exception:
         if self.line.failure is not None:

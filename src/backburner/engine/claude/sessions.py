@@ -6,6 +6,7 @@ program resumes; during it, the SDK mirrors what the program adds.
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ API_ERROR_FIELD = "isApiErrorMessage"
 COPY_FIELD = "toolUseResult"
 #: Project, session and the path below it.
 _Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenEntries:
+    entries: tuple[str, ...]
+    #: The ids of tool uses whose results are among them.
+    results: tuple[str, ...]
 
 
 class TranscriptMirror:
@@ -35,16 +43,16 @@ class TranscriptMirror:
         added = [entry for other, entry in self._added if other == _read_key(key)]
         return added or None
 
-    def take(self, *, ended: bool) -> tuple[str, ...]:
+    def take(self, *, ended: bool) -> "TakenEntries":
         """Take the entries that a session can be resumed from: all of them at the end of a turn,
         before that only those up to the last complete results of calls.
         """
         complete = len(self._added) if ended else _count_complete(self._added)
         taken, self._added = self._added[:complete], self._added[complete:]
-        return tuple(
-            dump_entry(subpath, entry)
-            for (_, _, subpath), entry in taken
-            if not entry.get(API_ERROR_FIELD)
+        kept = [(key[2], entry) for key, entry in taken if not entry.get(API_ERROR_FIELD)]
+        return TakenEntries(
+            entries=tuple(dump_entry(subpath, entry) for subpath, entry in kept),
+            results=tuple(use for _, entry in kept for use in _results_in(entry)),
         )
 
 
@@ -95,6 +103,11 @@ def _count_complete(added: Iterable[tuple[_Key, SessionStoreEntry]]) -> int:
                     open_calls.discard(str(block.get("tool_use_id")))
                     complete = complete if open_calls else count
     return complete
+
+
+def _results_in(entry: SessionStoreEntry) -> Iterable[str]:
+    results = (block for block in _blocks(entry) if block.get("type") == "tool_result")
+    return (str(block.get("tool_use_id")) for block in results)
 
 
 def _blocks(entry: Any) -> Iterable[dict[str, Any]]:

@@ -6,14 +6,15 @@ The program knows only the name, the schema, the description and the results of 
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
 from claude_agent_sdk import McpSdkServerConfig
 from mcp.server import Server, ServerRequestContext
 
+from backburner.core.ids import CallId
 from backburner.core.validation import canonical_json
 from backburner.engine.fence import fence
 from backburner.engine.shown_tools import ShownTool, show_tool, shown_name
@@ -22,6 +23,8 @@ from backburner.ports import Gate, Offer, ToolResult
 #: The program would replace results of more than 50,000 characters by their start. More than any
 #: result has: the gate cuts them.
 MAX_RESULT_CHARS = 400_000
+#: In the metadata of a call.
+TOOL_USE_FIELD = "claudecode/toolUseId"
 
 
 @dataclass(slots=True)
@@ -34,12 +37,16 @@ class TurnTools:
     #: The result of a call asked for the end of the turn.
     stopped: bool = False
     has_called: bool = False
+    #: By the ids of their tool uses: calls whose results the session does not have yet.
+    _calls: dict[str, CallId] = field(default_factory=dict)
 
     def begin(self, offers: Sequence[Offer], gate: Gate) -> None:
         self.tools, self.gate = expose(offers), gate
         self.stopped = self.has_called = False
 
-    async def call(self, server: str, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def call(
+        self, server: str, name: str, arguments: Mapping[str, Any], *, tool_use_id: str
+    ) -> ToolResult:
         """Call a tool by the names that the program knows."""
         tool = self.tools[server].get(name)
         if tool is None:
@@ -48,16 +55,25 @@ class TurnTools:
             return ToolResult(
                 f"The arguments of {name} have to be an object, not a list.", failed=True
             )
-        result = await self.make(tool.offer, tool.schema.restore(arguments))
+        restored = tool.schema.restore(arguments)
+        result = await self.make(tool.offer, restored, tool_use_id=tool_use_id)
         return fence(tool.offer, result)
 
-    async def make(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+    async def make(
+        self, offer: Offer, arguments: Mapping[str, Any], *, tool_use_id: str
+    ) -> ToolResult:
         if self.gate is None:
             return ToolResult("The turn is over.", failed=True, stop=True)
         self.has_called = True
         result = await self.gate.call(offer, arguments)
         self.stopped |= result.stop
+        if tool_use_id and result.call_id is not None:
+            self._calls[tool_use_id] = result.call_id
         return result
+
+    def take_calls(self, tool_use_ids: Iterable[str]) -> tuple[CallId, ...]:
+        """Take the calls whose results the session has by now."""
+        return tuple(self._calls.pop(one) for one in tool_use_ids if one in self._calls)
 
 
 def expose(offers: Sequence[Offer]) -> dict[str, dict[str, ShownTool]]:
@@ -107,8 +123,10 @@ def _server(name: str, turn_tools: TurnTools) -> Server:
     async def call_tool(
         context: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        del context
-        result = await turn_tools.call(name, params.name, params.arguments or {})
+        tool_use_id = str((context.meta or {}).get(TOOL_USE_FIELD, ""))
+        result = await turn_tools.call(
+            name, params.name, params.arguments or {}, tool_use_id=tool_use_id
+        )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=result.text), *_images(result)],
             # The program would not stop after a failed call.

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from backburner.core.errors import EngineFailed
-from backburner.core.ids import new_session_id
+from backburner.core.ids import CallId, new_session_id
 from backburner.engine.endings import explain_nothing, note_for
 from backburner.engine.fence import fence
 from backburner.engine.openai import history, images
@@ -118,7 +118,8 @@ class OpenAITurn:
                 self.is_over = self.is_over or result.stop
                 results.append((call.part.tool_name, result))
                 text = result.text if self._sees_images else images.describe_unseen(result)
-                yield self._remember(history.result(call.part, text, failed=result.failed))
+                message = history.result(call.part, text, failed=result.failed)
+                yield self._remember(message, call_id=result.call_id)
             # Results have to follow their calls at once.
             if self._sees_images and (shown := images.show(results)) is not None:
                 yield self._remember(shown)
@@ -140,12 +141,15 @@ class OpenAITurn:
         has_schema = self._request.schema is not None
         return has_schema and [call.part.tool_name for call in calls] == [OUTCOME_TOOL]
 
-    def _remember(self, message: ModelMessage, *, tokens: int | None = None) -> SessionEntries:
+    def _remember(
+        self, message: ModelMessage, *, tokens: int | None = None, call_id: CallId | None = None
+    ) -> SessionEntries:
         self.messages.append(message)
         self._unsaved.append(message)
         entries = tuple(map(history.dump, self._unsaved))
         self._unsaved.clear()
-        return SessionEntries(self._session_id, entries, tokens)
+        calls = () if call_id is None else (call_id,)
+        return SessionEntries(self._session_id, entries, tokens, calls)
 
 
 _NOT_MADE = ToolResult(NOT_MADE, failed=True, stop=True)
