@@ -1,5 +1,7 @@
 """What a search shows of a text: pieces around its words."""
 
+import time
+
 import pytest
 
 from backburner.core.content.search import (
@@ -96,3 +98,25 @@ def test_no_text_has_no_parts() -> None:
     assert cut_out("", ("word",)) == ()
     assert not has_any("", ("word",))
     assert cut_out("text", ()) == (ExcerptPart("text"),)
+
+
+def test_the_first_hit_that_is_shown_is_cut_out() -> None:
+    hidden = f"[a](https://example.org/{'x' * 500}needle) "
+
+    found = marked(f"{hidden}{'between ' * 300}needle{' after' * 300}", "needle")
+
+    assert found.startswith("…between")
+    assert "[needle] after" in found
+    assert found.endswith("after…")
+
+
+def test_what_is_before_and_after_a_hit_is_not_read_twice() -> None:
+    text = f"{'[' * 9_990} needle"
+    began = time.thread_time()
+
+    for _ in range(60):
+        found = marked(text, "needle", *("[" * 200 + end for end in "abcdefg"))
+
+    assert found == "…[needle]"
+    # As many as one answer to a search shows; it takes a tenth of that.
+    assert time.thread_time() - began < 3

@@ -7,7 +7,8 @@ MAX_EXCERPT_CHARS = 120
 MAX_READ_CHARS = 600
 _ELLIPSIS = "…"
 
-#: What to replace in Markdown, in this order.
+#: What to replace in Markdown, in this order. None reads a part of a text twice, or not far: a
+#: text may consist of nothing but beginnings.
 _MARKS = (
     # The language of a block of code, and the block's fences.
     (re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE), " "),
@@ -21,8 +22,10 @@ _MARKS = (
         "",
     ),
     # Links and images keep their text.
-    (re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)"), r"\1"),
-    (re.compile(r"(\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"!?\[([^\[\]\n]*+)\]\([^)\n]{0,1000}+\)"), r"\1"),
+    (re.compile(r"\*\*(?=\S)((?:[^*\n]|\*(?!\*))++)(?<=\S)\*\*"), r"\1"),
+    (re.compile(r"__(?=\S)((?:[^_\n]|_(?!_))++)(?<=\S)__"), r"\1"),
+    (re.compile(r"~~(?=\S)((?:[^~\n]|~(?!~))++)(?<=\S)~~"), r"\1"),
     (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
     (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), r"\1"),
     (re.compile(r"`([^`\n]+)`"), r"\1"),
