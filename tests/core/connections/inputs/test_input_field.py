@@ -1,5 +1,6 @@
 """One value that a server asks for: its line in the question, and answers to it."""
 
+import time
 from typing import Any
 
 import pytest
@@ -164,3 +165,29 @@ def test_an_answer_is_read_as_it_was_asked_for(asked: InputField, text: str, val
 def test_an_answer_that_does_not_fit_is_refused(asked: InputField, text: str, told: str) -> None:
     with pytest.raises(BadAnswer, match=told):
         read_value(asked, text)
+
+
+def test_options_full_of_commas_are_read_in_no_time() -> None:
+    long = InputOption("b," * 990, "z")
+    others = (InputOption(f"o{number}", f"l{number}") for number in range(60))
+    asked = field(InputKind.CHOICES, options=(long, *others))
+    began = time.thread_time()
+
+    with pytest.raises(BadAnswer, match="not one of the options"):
+        read_value(asked, "a," * 990)
+
+    # It takes a tenth of that.
+    assert time.thread_time() - began < 1
+
+
+def test_an_answer_that_could_be_put_together_in_many_ways_is_refused_at_once() -> None:
+    options = tuple(InputOption(f"o{commas}", "a" + ",a" * commas) for commas in range(100))
+    asked = field(InputKind.CHOICES, options=options)
+    began = time.thread_time()
+
+    with pytest.raises(BadAnswer, match="too many options"):
+        read_value(asked, ",".join("a" * 900))
+    with pytest.raises(BadAnswer, match="two ways"):
+        read_value(asked, ",".join("a" * 90))
+
+    assert time.thread_time() - began < 1

@@ -7,6 +7,8 @@ line is a plain word or in quotes, so that nothing in it passes for ours.
 import json
 import math
 import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from backburner.core.connections.inputs.input_request import (
     InputField,
@@ -21,6 +23,8 @@ from backburner.core.validation import MAX_INTEGER, escape_hidden
 MAX_DEFAULT_CHARS = 200
 #: Of an answer that names options.
 _MAX_PARTS = 1_000
+#: Of what parts of an answer are together, among the options.
+_MAX_LOOKUPS = 10_000
 #: Of the options in a hint.
 _MAX_HINT_CHARS = 1_000
 _PLAIN_WORD = re.compile(r"[\w.,'&/+-]+(?: [\w.,'&/+-]+)*")
@@ -87,7 +91,7 @@ def read_value(field: InputField, text: str) -> InputValue:
                 raise BadAnswer(f"{field.name} takes yes or no.", hint="Answer yes or no.")
             return plain in _YES
         case InputKind.CHOICE:
-            return _read_option(field, text)
+            return _read_option(field, text, _KnownOptions(field))
         case _:
             return _read_options(field, text)
 
@@ -199,20 +203,24 @@ def _read_options(field: InputField, text: str) -> tuple[str, ...]:
         raise BadAnswer(
             f"{field.name} has fewer options than that.", hint="Name each of them once."
         )
+    known = _KnownOptions(field)
     names = (name for one in field.options for name in (one.label, one.value))
-    longest = 1 + max((name.count(",") for name in names), default=0)
+    #: Of what can be an option: how many parts it has.
+    lengths = sorted({1, *(1 + name.count(",") for name in names)})
+    if len(parts) * len(lengths) > _MAX_LOOKUPS:
+        raise BadAnswer(f"{field.name} is given too many options.", hint="Name fewer of them.")
     #: Of the parts from each on: two ways to read them at most.
     ways: list[list[tuple[str, ...]]] = [[] for _ in parts] + [[()]]
     for start in reversed(range(len(parts))):
         found = dict.fromkeys(ways[start + 1]) if not parts[start].strip() else {}
-        for end in range(start + 1, min(start + longest, len(parts)) + 1):
-            option = _find_option(field, ",".join(parts[start:end]))
+        for end in (start + length for length in lengths):
+            option = known.find(",".join(parts[start:end])) if end <= len(parts) else None
             if option is not None:
                 found |= dict.fromkeys((option, *others) for others in ways[end])
         ways[start] = list(found)[:2]
     if not ways[0]:
         # The first that is none.
-        return tuple(_read_option(field, part) for part in parts if part.strip())
+        return tuple(_read_option(field, part, known) for part in parts if part.strip())
     if len(ways[0]) > 1:
         raise BadAnswer(
             f"{text.strip()[:60]!r} can be read in two ways.",
@@ -221,8 +229,8 @@ def _read_options(field: InputField, text: str) -> tuple[str, ...]:
     return ways[0][0]
 
 
-def _read_option(field: InputField, text: str) -> str:
-    found = _find_option(field, text)
+def _read_option(field: InputField, text: str, known: "_KnownOptions") -> str:
+    found = known.find(text)
     if found is None:
         raise BadAnswer(
             f"{text.strip()[:60]!r} is not one of the options.",
@@ -231,15 +239,28 @@ def _read_option(field: InputField, text: str) -> str:
     return found
 
 
-def _find_option(field: InputField, text: str) -> str | None:
-    """Find an option by its label, which is what was shown first, else by what it sends."""
-    for named in dict.fromkeys((text, _unquote(text))):
-        labelled = {one.value for one in field.options if _is_same(one.label, named)}
-        sent = {one.value for one in field.options if _is_same(one.value, named)}
-        for found in (labelled, sent):
-            if len(found) == 1:
-                return found.pop()
-    return None
+class _KnownOptions:
+    """Finds options by their label, which is what was shown first, else by what they send."""
+
+    def __init__(self, field: InputField) -> None:
+        self._labelled = _index((one.label, one.value) for one in field.options)
+        self._sent = _index((one.value, one.value) for one in field.options)
+
+    def find(self, text: str) -> str | None:
+        for named in dict.fromkeys((text, _unquote(text))):
+            for index in (self._labelled, self._sent):
+                found = index.get(_to_key(named), ())
+                if len(found) == 1:
+                    return next(iter(found))
+        return None
+
+
+def _index(named: Iterable[tuple[str, str]]) -> Mapping[str, AbstractSet[str]]:
+    """Collect by their names what options send."""
+    index = dict[str, set[str]]()
+    for name, value in named:
+        index.setdefault(_to_key(name), set()).add(value)
+    return index
 
 
 def _list_for_hint(field: InputField) -> str:
@@ -257,4 +278,8 @@ def _unquote(text: str) -> str:
 
 
 def _is_same(one: str, other: str) -> bool:
-    return one.strip().casefold() == other.strip().casefold()
+    return _to_key(one) == _to_key(other)
+
+
+def _to_key(text: str) -> str:
+    return text.strip().casefold()
