@@ -1,6 +1,7 @@
 """The files of other clients: every form that they have, and files that are none of theirs."""
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -224,6 +225,17 @@ def test_a_program_that_passes_a_server_on_is_taken_over_as_that_server() -> Non
         url="https://mcp.example.com/mcp",
         headers={"Authorization": "Bearer t", "X-Team": "red"},
     )
+
+
+@pytest.mark.unmeasured
+def test_a_program_with_many_arguments_is_read_in_no_time() -> None:
+    arguments = ["mcp-remote", "https://mcp.example.com/mcp", *["--debug"] * 40_000]
+    began = time.thread_time()
+
+    assert isinstance(only({"command": "npx", "args": arguments}), ImportedServer)
+
+    # It takes a tenth of that.
+    assert time.thread_time() - began < 2
 
 
 @pytest.mark.parametrize(

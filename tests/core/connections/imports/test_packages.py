@@ -1,6 +1,7 @@
 """Commands that fetch a package: one exact version of it, and no other way around."""
 
 import shlex
+import time
 
 import pytest
 from support.requirements import requirement
@@ -201,3 +202,14 @@ def test_a_package_may_bring_what_its_server_needs(line: str) -> None:
 )
 def test_a_program_that_is_here_fetches_nothing(line: str) -> None:
     assert read_launch(shlex.split(line)) is None
+
+
+@pytest.mark.unmeasured
+def test_a_command_of_many_words_is_read_in_no_time() -> None:
+    began = time.thread_time()
+
+    launch = read_launch(["npx", *["-y"] * 80_000, "some-server@1.2.3"])
+
+    assert launch is not None
+    # It takes a tenth of that.
+    assert time.thread_time() - began < 1

@@ -20,18 +20,18 @@ def read_bridge(program: ImportedProgram) -> ImportedServer | None:
         return None
     if launch is None or launch.packages[0].name not in _PACKAGES or not launch.arguments:
         return None
-    url, *words = launch.arguments
+    url, *arguments = launch.arguments
+    words = iter(arguments)
     headers = dict[str, str]()
-    while words:
-        word, *words = words
+    for word in words:
         if word in _FLAGS or word.isdecimal():
             continue
-        if word not in (*_WITH_VALUE, "--header", "--transport") or not words:
+        value = next(words, None)
+        if word not in (*_WITH_VALUE, "--header", "--transport") or value is None:
             # Anything else may be a secret.
             option = word.partition("=")[0][:60]
             what = f"The option {option!r}" if option.startswith("--") else "An argument"
             raise BadRequest(f"{what} of mcp-remote is not taken over.")
-        value, *words = words
         if word == "--transport" and value not in _TRANSPORTS:
             raise BadRequest(
                 "it uses the older transport with events (SSE), which is not supported"

@@ -166,21 +166,22 @@ def _read_options(
     runner: tuple[str, ...], words: list[str], with_value: set[str], flags: set[str]
 ) -> tuple[list[str], list[str]]:
     """Split words into the values of an option, and what follows the options."""
-    values = list[str]()
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        word, *rest = rest
+    values, at = list[str](), 0
+    while at < len(words) and words[at].startswith("-"):
+        word = words[at]
+        at += 1
         name, has_value, value = word.partition("=")
         if word == "--":
             break
         if word in flags:
             continue
-        if name not in with_value or not (has_value or rest):
+        if name not in with_value or not (has_value or at < len(words)):
             raise _refused_option(runner[0], name)
         if not has_value:
-            value, *rest = rest
+            value = words[at]
+            at += 1
         values.append(value)
-    return values, rest
+    return values, words[at:]
 
 
 def _refused_option(program: str, option: str) -> BadRequest:
