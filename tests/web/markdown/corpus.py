@@ -167,6 +167,7 @@ SLOW = {
     "open formulas": _repeat("\\[\n"),
     "open formulas in a line": _repeat("\\("),
     "dollars": _repeat("$a "),
+    "prices": _repeat(f"$$1{' ' * 3_990}= x$$ "),
     "definitions": _repeat("[a]: b\n"),
     "open definition": "[a]: /b '" + _repeat("a\n"),
     "entities": _repeat("&#65;"),

@@ -24,7 +24,7 @@ _INLINE = {
     "\\[": re.compile(r"\\\[((?:[^\\]|\\[^()\[\]]){1,4000}+)\\\](?![(\[:])", re.DOTALL),
 }
 #: As in "$10, or 5$ less".
-_PRICES = re.compile(r"\d[^=+*/^_\\<>{}]*\s[^=+*/^_\\<>{}]*")
+_PRICES = re.compile(r"\d[^\s=+*/^_\\<>{}]*+\s[^=+*/^_\\<>{}]*+")
 #: What no prose has: commands, powers, indices of single letters, relations.
 _SIGNS = re.compile(
     r"\\[A-Za-z]|[\^=<>≈≠≤≥±\u00d7÷∈∉⊂∑∏∫√∞→⇒]|(?<![A-Za-z0-9])[A-Za-z]_[A-Za-z0-9{\\]|[)}\]]_"
