@@ -88,3 +88,37 @@ async def test_a_question_has_a_page_while_it_is_open_and_for_its_user_only(
     await stage.answer(task, "left")
     assert "What needs you now" in (await ask("GET", path)).text
     assert "No longer open" in (await ask("GET", "/page/q/q_nothing")).text
+
+
+async def test_of_very_much_text_the_newest_is_rendered_and_of_the_rest_the_beginning(
+    ask: Asker, mate: Asker
+) -> None:
+    texts = [f"**m{number}** {'word ' * 19_900}end{number}" for number in range(4)]
+    chat = await ask.do("POST", "/api/conversations", {"message": texts[0]})
+    path = f"/api/conversations/{chat['id']}/messages"
+    for text in texts[1:]:
+        await ask.do("POST", path, {"content": text})
+
+    html = (await ask("GET", f"/page/c/{chat['id']}")).text
+    load = html.partition('data-load="')[2].partition('"')[0]
+    alone = await ask("GET", load)
+    again = (await ask("GET", f"/page/c/{chat['id']}/tail")).text
+
+    assert [f"<strong>m{number}</strong>" in html for number in range(4)] == [False, *[True] * 3]
+    assert '<pre class="plain" tabindex="0">**m0** word' in html
+    assert html.count("data-load") == 1
+    assert alone.text.startswith("<p><strong>m0</strong> word")
+    assert "end0</p>" in alone.text
+    assert (await mate("GET", load)).status_code == 404
+    assert (await ask("GET", f"{load}x")).status_code == 404
+    # It is kept now.
+    assert "<strong>m0</strong>" in again
+    assert "data-load" not in again
+
+
+async def test_a_time_without_a_zone_is_refused(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+
+    answer = await ask("GET", f"/page/c/{chat.id}/tail?since=2026-01-01T00:00:00")
+
+    assert answer.status_code == 422

@@ -12,14 +12,20 @@ import httpx2
 import pytest
 from fastapi.routing import APIRoute
 from support.showcase.house import LOGIN, PASSWORD, House, open_house
+from support.showcase.world import Showcase
 
+from backburner.actions import browse
 from backburner.actions.work import run_pages
 from backburner.api.http.auth import SESSION_COOKIE, SESSION_HEADER
+from backburner.core.ids import ConversationId
 from backburner.web.page_routes import ROUTERS
 from backburner.web.views.connect.connection_tools import make_key
 
 #: Of what belongs to somebody.
-OWNED = ("conversation_id", "task_id", "run_id", "call_id", "question_id", "connection_id")
+OWNED = (
+    *("conversation_id", "task_id", "run_id", "call_id"),
+    *("question_id", "connection_id", "message_id"),
+)
 #: Questions that a fragment needs.
 QUERIES: Mapping[str, Mapping[str, str]] = {
     "/page/c/{conversation_id}/thread": {"before": "{cursor}"},
@@ -108,7 +114,13 @@ async def collect_parts(house: House, owner: httpx2.AsyncClient) -> dict[str, st
         "connection_id": world.connections["mail"],
         "key": make_key(tool.name),
         "cursor": messages["next"],
+        "message_id": await find_message(world, builds),
     }
+
+
+async def find_message(world: Showcase, conversation_id: ConversationId) -> str:
+    page = await browse.messages(world.deps, world.me, conversation_id, None, limit=1)
+    return page.items[0].id
 
 
 def test_all_parts_of_addresses_are_known() -> None:

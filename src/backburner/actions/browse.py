@@ -12,7 +12,7 @@ from backburner.actions.waits import shown
 from backburner.core.allowance import Allowance
 from backburner.core.conversation import Message
 from backburner.core.errors import NotFound
-from backburner.core.ids import ConversationId, QuestionId, RunId, UserId
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.run import Run
 from backburner.core.work.activity import CallSummary
@@ -114,6 +114,12 @@ async def messages(
         lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
     return make_page(rows, limit, lambda last: (last.id,))
+
+
+async def message(
+    deps: Deps, user: UserId, conversation_id: ConversationId, message_id: MessageId
+) -> Message:
+    return await deps.store.read(lambda tx: tx.replies.message(user, conversation_id, message_id))
 
 
 async def questions(

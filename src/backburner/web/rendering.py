@@ -1,7 +1,8 @@
 """Fragments of the page: templates, with the texts of `words/` and times in the user's zone.
 
 Everything is escaped unless `markdown` has rendered and cleaned it. A fragment is rendered in a
-thread, because a long conversation takes milliseconds.
+thread, because a long conversation takes seconds. Views that grow with what others have written
+are built there too: `respond` is given functions for them.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import gzip
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -22,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from backburner.web.assets import version
 from backburner.web.display import Display
+from backburner.web.off_loop import run_off_loop
 
 LANGUAGE = "en"
 #: Fragments belong to one user, and change with every event.
@@ -151,6 +153,14 @@ class Fragment(HTMLResponse):
 
 
 async def respond(template: str, display: Display, *, status: int = 200, **values: Any) -> Response:
-    """Render a fragment, without holding up other requests."""
-    text = await asyncio.to_thread(render, template, display, **values)
+    """Render a fragment without holding up other requests; functions among its values return them.
+
+    What may take long refuses to run anywhere else.
+    """
+    text = await run_off_loop(partial(_call_and_render, template, display, values))
     return Fragment(text, status_code=status, headers={**HEADERS, VERSION_HEADER: version()})
+
+
+def _call_and_render(template: str, display: Display, values: Mapping[str, Any]) -> str:
+    called = {name: value() if callable(value) else value for name, value in values.items()}
+    return render(template, display, **called)

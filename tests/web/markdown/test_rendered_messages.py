@@ -2,10 +2,10 @@
 
 import asyncio
 
+import pytest
 from web.markdown.corpus import LONG, NORMAL
 
 from backburner.web.markdown import RenderedMessages, render
-from backburner.web.markdown.rendering import LONG_CHARS
 
 
 def test_a_message_is_rendered_once() -> None:
@@ -66,12 +66,13 @@ async def test_threads_may_share_it() -> None:
     assert 0 < messages.size <= 4000
 
 
-async def test_a_long_message_is_rendered_off_the_loop_once() -> None:
+async def test_the_loop_of_requests_finds_messages_and_renders_none() -> None:
     messages = RenderedMessages()
-    long = LONG * (LONG_CHARS // len(LONG) + 1)
 
-    first = await messages.render_off_loop("m1", long)
+    with pytest.raises(RuntimeError, match="holds up all requests"):
+        messages.render("m1", LONG)
+    assert messages.find("m1", LONG) is None
+    first = await asyncio.to_thread(messages.render, "m1", LONG)
 
-    assert first == render(long)
-    assert await messages.render_off_loop("m1", long) is first
-    assert await messages.render_off_loop("m2", "a") == render("a")
+    assert messages.render("m1", LONG) is first
+    assert messages.find("m1", LONG) is first

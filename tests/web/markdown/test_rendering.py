@@ -2,15 +2,14 @@
 
 import asyncio
 import re
-import threading
 
 import pytest
 from markupsafe import Markup
 from web.markdown.corpus import LONG, NORMAL
 from web.markdown.structure import Structure
 
-from backburner.web.markdown import plain, render, render_off_loop
-from backburner.web.markdown.rendering import LONG_CHARS, MAX_PARSED_CHARS
+from backburner.web.markdown import plain, render
+from backburner.web.markdown.rendering import MAX_PARSED_CHARS
 
 
 def link(url: str, text: str, host: str | None = None) -> str:
@@ -226,16 +225,6 @@ def test_plain_text_has_no_markup() -> None:
 
     assert plain(source) == "A b c e f g h i j k l"
     assert plain("![a](http://b.example/c.png) \u202ed\x1b[0m <b>e</b>") == "a d <b>e</b>"
-
-
-async def test_a_long_message_is_rendered_in_a_thread() -> None:
-    before = threading.active_count()
-    long = LONG * (LONG_CHARS // len(LONG) + 1)
-
-    assert await render_off_loop(LONG) == render(LONG)
-    assert threading.active_count() == before
-    assert await render_off_loop(long) == render(long)
-    assert any("asyncio" in thread.name for thread in threading.enumerate())
 
 
 async def test_threads_render_at_the_same_time() -> None:

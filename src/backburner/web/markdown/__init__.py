@@ -11,7 +11,7 @@ from backburner.web.markdown.draft_blocks import (
     DraftUpdate,
 )
 from backburner.web.markdown.rendered_messages import RenderedMessages
-from backburner.web.markdown.rendering import plain, render, render_off_loop
+from backburner.web.markdown.rendering import plain, render
 
 __all__ = [
     "BlockClosed",
@@ -22,5 +22,4 @@ __all__ = [
     "RenderedMessages",
     "plain",
     "render",
-    "render_off_loop",
 ]

@@ -1,6 +1,5 @@
 """Rendered messages, kept in memory within a bound."""
 
-import asyncio
 import sys
 from collections import OrderedDict
 from hashlib import blake2b
@@ -8,7 +7,8 @@ from threading import Lock
 
 from markupsafe import Markup
 
-from backburner.web.markdown.rendering import LONG_CHARS, render
+from backburner.web.markdown.rendering import render
+from backburner.web.off_loop import check_off_loop
 
 _Key = tuple[str, bytes]
 #: The key, and the places of both in the collection.
@@ -37,19 +37,15 @@ class RenderedMessages:
         key = _key(message_id, text)
         html = self._find(key)
         if html is None:
+            check_off_loop()
             # Without the lock: two threads may render the same message, none waits.
             html = render(text)
             self._keep(key, html)
         return html
 
-    async def render_off_loop(self, message_id: str, text: str) -> Markup:
-        """Render a message, in a thread if it is long and not kept."""
-        if len(text) <= LONG_CHARS:
-            return self.render(message_id, text)
-        html = self._find(_key(message_id, text))
-        if html is None:
-            html = await asyncio.to_thread(self.render, message_id, text)
-        return html
+    def find(self, message_id: str, text: str) -> Markup | None:
+        """Return a message that is kept."""
+        return self._find(_key(message_id, text))
 
     def _find(self, key: _Key) -> Markup | None:
         with self._lock:

@@ -1,7 +1,5 @@
 """Renders one message: Markdown in, safe HTML or one line of plain text out."""
 
-import asyncio
-
 from markupsafe import Markup
 
 from backburner.web.markdown.allow_list import clean
@@ -10,8 +8,6 @@ from backburner.web.markdown.characters import clean_source
 from backburner.web.markdown.parser import References, parse
 from backburner.web.markdown.writer import Writer, to_plain, write_plain_text
 
-#: Longer texts are rendered in a thread by `render_off_loop`.
-LONG_CHARS = 8_000
 #: Longer texts are shown as they are.
 MAX_PARSED_CHARS = 200_000
 #: What a line of plain text is made from.
@@ -19,13 +15,8 @@ _PLAIN_CHARS = 4_000
 
 
 def render(text: str) -> Markup:
-    """Render a message; takes a second for the longest, so call it in a thread for a long one."""
+    """Render a message; takes a second for the longest, so call it in a thread."""
     return Markup(clean(write_html(text, {})))  # noqa: S704 - it is cleaned
-
-
-async def render_off_loop(text: str) -> Markup:
-    """Render a message, in a thread if it is long."""
-    return render(text) if len(text) <= LONG_CHARS else await asyncio.to_thread(render, text)
 
 
 def render_block(text: str, references: References) -> Markup:

@@ -1,9 +1,10 @@
 """A conversation: its head, its messages in pages, and what is known about it."""
 
-from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator, AwareDatetime
 from starlette.responses import Response
 
 from backburner.actions import browse
@@ -14,11 +15,11 @@ from backburner.actions.work.timeline import KEY_TYPES, Position, TimelinePage
 from backburner.api.http.auth import Reader
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.pages import PageQuery, write_cursor
-from backburner.api.schemas.base import ConversationIdPath
+from backburner.api.schemas.base import ConversationIdPath, check_id
 from backburner.api.schemas.conversation import list_next_times
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, MessageId
 from backburner.core.question import CONSENT, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.schedule import Immediate
@@ -26,7 +27,7 @@ from backburner.ports import ConversationRow
 from backburner.web.display import Display
 from backburner.web.markdown import RenderedMessages
 from backburner.web.rendering import load_words, respond
-from backburner.web.routes.lists import show_times
+from backburner.web.routes.lists import Shown, show_times
 from backburner.web.views.about import AboutFacts, show_about
 from backburner.web.views.conversation_row import show_row
 from backburner.web.views.conversation_state import (
@@ -42,6 +43,8 @@ PAGE = 50
 #: An open page asks again for what it shows, and for some that may be new.
 MAX_TAIL, NEW_ITEMS = 200, 30
 
+MessageIdPath = Annotated[MessageId, AfterValidator(check_id)]
+
 router = APIRouter(include_in_schema=False)
 #: Of all conversations that this process shows.
 _rendered = RenderedMessages()
@@ -56,7 +59,7 @@ async def show_chat(conversation_id: ConversationIdPath, deps: AppDeps, caller: 
         "pages/chat.html",
         display,
         **_describe_head(row, display),
-        thread=_show_items(row, page, display, is_newest=True),
+        thread=partial(_show_items, row, page, display, is_newest=True),
         older=_write_older(page),
         model=conversation.profile or deps.default_profile,
         question=_find_typed_question(row, display),
@@ -77,7 +80,7 @@ async def show_tail(
     deps: AppDeps,
     caller: Reader,
     shown: Annotated[int, Query(alias="count", ge=0)] = 0,
-    since: datetime | None = None,
+    since: AwareDatetime | None = None,
 ) -> Response:
     """Show what an open page shows as it is now, from its first item on, and what is new."""
     row, display = await _load(deps, caller, conversation_id)
@@ -86,7 +89,7 @@ async def show_tail(
     if since is not None:
         newer = [item for item in page.items if item.at >= since]
         page = TimelinePage(newer, page.runs, page.next)
-    thread = _show_items(row, page, display, is_newest=True)
+    thread = partial(_show_items, row, page, display, is_newest=True)
     return await respond("pages/tail.html", display, thread=thread)
 
 
@@ -111,10 +114,24 @@ async def show_older(
     return await respond(
         "pages/older.html",
         display,
-        thread=_show_items(row, page, display, is_newest=False),
+        thread=partial(_show_items, row, page, display, is_newest=False),
         older=_write_older(page),
         conversation_id=conversation_id,
     )
+
+
+@router.get("/page/c/{conversation_id}/message/{message_id}")
+async def show_message(
+    conversation_id: ConversationIdPath,
+    message_id: MessageIdPath,
+    deps: AppDeps,
+    caller: Reader,
+    display: Shown,
+) -> Response:
+    """Show all that a message says, whose beginning is on a page with much text."""
+    message = await browse.message(deps, caller.user, conversation_id, message_id)
+    html = partial(_rendered.render, message.id, message.content)
+    return await respond("pages/message.html", display, html=html)
 
 
 @router.get("/page/c/{conversation_id}/about")

@@ -1,6 +1,7 @@
 """Connections: the list, one of them with its tools and calls, and adding another."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -75,7 +76,8 @@ async def show_import(
     body: ImportPreviewBody, deps: AppDeps, caller: Approver, display: Shown
 ) -> Response:
     """Show what is in the file of another client, which the browser sends. Nothing is stored."""
-    offers = show_offers(await imports.preview(deps, caller, body.content))
+    preview = await imports.preview(deps, caller, body.content)
+    offers = partial(show_offers, preview)
     return await respond("pages/connection_import.html", display, offers=offers)
 
 
@@ -90,8 +92,10 @@ async def show_connection(
 async def show_detail_part(
     connection_id: ConnectionIdPath, deps: AppDeps, caller: Reader, display: Shown
 ) -> Response:
-    detail = await _load_detail(deps, caller, connection_id, display)
-    return await respond("pages/connection_detail.html", display, detail=detail, choices=CHOICES)
+    detail = await _load_detail(deps, caller, connection_id)
+    return await respond(
+        "pages/connection_detail.html", display, detail=partial(detail, display), choices=CHOICES
+    )
 
 
 @router.get("/page/connections/{connection_id}/calls")
@@ -119,7 +123,7 @@ async def show_tool(
     return await respond(
         "pages/connection_tool.html",
         display,
-        tool=show_details(tool),
+        tool=partial(show_details, tool),
         connection_id=connection_id,
     )
 
@@ -132,7 +136,7 @@ async def show_tool_change(
     return await respond(
         "pages/connection_change.html",
         display,
-        change=show_change(tool, is_open=True),
+        change=lambda: show_change(tool, is_open=True),
         connection_id=connection_id,
     )
 
@@ -173,17 +177,15 @@ async def _show(deps: Deps, caller: Caller, connection_id: ConnectionId | None) 
     found = await overview.load_all(deps, caller.user)
     display = Display(found.now, found.zone)
     rows = sort_rows([show_row(one, display) for one in found.connections])
-    detail = None
-    if connection_id is not None or rows:
-        which = connection_id or ConnectionId(rows[0].id)
-        detail = await _load_detail(deps, caller, which, display)
+    which = connection_id or (ConnectionId(rows[0].id) if rows else None)
+    detail = None if which is None else await _load_detail(deps, caller, which)
     return await respond(
         "pages/connections.html",
         display,
         rows=rows,
-        detail=detail,
+        detail=None if detail is None else partial(detail, display),
         choices=CHOICES,
-        at=detail.connection.id if detail else "",
+        at=which or "",
         **({} if detail else _list_offers(deps, found)),
         is_list=connection_id is None,
     )
@@ -200,11 +202,11 @@ def _list_offers(deps: Deps, found: AllConnections) -> dict[str, Any]:
 
 
 async def _load_detail(
-    deps: Deps, caller: Caller, connection_id: ConnectionId, display: Display
-) -> ConnectionDetail:
+    deps: Deps, caller: Caller, connection_id: ConnectionId
+) -> Callable[[Display], ConnectionDetail]:
     found = await overview.load_one(deps, caller.user, connection_id)
     titles = await _load_titles(deps, caller, found.waiting)
-    return show_detail(found, titles, display)
+    return partial(show_detail, found, titles)
 
 
 async def _load_titles(

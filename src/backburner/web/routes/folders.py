@@ -16,11 +16,10 @@ router = APIRouter(include_in_schema=False)
 @router.get("/page/folders")
 async def show_folders(deps: AppDeps, caller: Reader, display: Shown) -> Response:
     found = await folders.list_uses(deps, caller.user, limit=MAX_CONVERSATIONS + 1)
-    shown = [show_folder(one) for one in found]
     return await respond(
         "pages/folders.html",
         display,
-        folders=shown,
+        folders=lambda: [show_folder(one) for one in found],
         may_add=deps.folders.may_be_added,
         command=deps.command,
     )

@@ -1,6 +1,7 @@
 """Runs: the page of one, its tool calls, and lists of what runs now and what ran last."""
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -41,7 +42,7 @@ async def show_run_page(
     run_id: RunIdPath, deps: AppDeps, caller: Reader, display: Shown
 ) -> Response:
     page = await run_pages.load_page(deps, caller.user, run_id, with_results=False)
-    return await respond("pages/run.html", display, run=show_run(page, display, _rendered))
+    return await respond("pages/run.html", display, run=partial(show_run, page, display, _rendered))
 
 
 @router.get("/page/r/{run_id}/steps/{number}")
@@ -54,10 +55,12 @@ async def show_steps(
 ) -> Response:
     """Show the steps of a fold."""
     page = await run_pages.load_page(deps, caller.user, run_id, with_results=False)
-    steps = show_fold(page, max(number, 0), display.now)
-    waterfall = show_waterfall(page, display.now)
     return await respond(
-        "pages/steps.html", display, run_id=run_id, steps=steps, waterfall=waterfall
+        "pages/steps.html",
+        display,
+        run_id=run_id,
+        steps=partial(show_fold, page, max(number, 0), display.now),
+        waterfall=partial(show_waterfall, page, display.now),
     )
 
 
@@ -74,7 +77,7 @@ async def show_call(
 ) -> Response:
     """Show the arguments and the result of a tool call; `in_row`: in the row of a table."""
     call = await run_pages.load_call(deps, caller.user, run_id, call_id)
-    details = show_details(call, whole=whole)
+    details = partial(show_details, call, whole=whole)
     return await respond("pages/call.html", display, call=details, run_id=run_id, in_row=in_row)
 
 

@@ -28,6 +28,7 @@ from backburner.web.views.thread_items import (
     ShownTools,
     ThreadItem,
     fold_tools,
+    show_beginning,
     show_files,
 )
 from backburner.web.views.tool_line import show_call
@@ -36,6 +37,9 @@ from backburner.web.views.tool_line import show_call
 _PROGRESS = "report_progress"
 #: In what a job reports, before the words that it was started with.
 _REQUEST = " Its request was: "
+#: Of a page, from its newest message on. Of an older one the beginning is shown, and the rest on
+#: request, unless it is kept from before: each page would take seconds.
+MAX_RENDERED_CHARS, BEGINNING_CHARS = 300_000, 1_000
 _CODE = re.compile(r"`([^`\n]+)`")
 _IN_PROGRESS = (RunStatus.RUNNING, RunStatus.QUEUED)
 
@@ -58,6 +62,8 @@ class Thread:
     _asked: frozenset[RunId | None] = frozenset()
     #: Those of them that wait for the answer.
     _waiting: frozenset[RunId | None] = frozenset()
+    #: Of the messages from the one that is being added to the newest.
+    _chars: int = 0
     _day: str = ""
     #: The reply to the user's last message.
     _has_failed: bool = False
@@ -82,9 +88,11 @@ class Thread:
             if item.asked is not None and item.asked.closed_at is None
         )
         prompts = frozenset(_list_repeated(timeline))
+        self._chars = sum(map(_count_chars, timeline.items))
         for item in reversed(timeline.items):
             if not _is_repeated(item, prompts):
                 self._add(item)
+            self._chars -= _count_chars(item)
         self._close_quiet()
         if is_newest:
             self._mark_last()
@@ -141,7 +149,7 @@ class Thread:
             id=message.id,
             key=_key(item),
             yours=yours,
-            html=Markup() if says_names else self.rendered.render(message.id, message.content),
+            html=Markup() if says_names else self._render(message.content, message),
             source=message.content,
             time=self.display.clock(message.created_at),
             full_time=self.display.full(message.created_at),
@@ -164,7 +172,7 @@ class Thread:
             key=key,
             burner="rest",
             text=_mark_code(text),
-            report=self.rendered.render(message.id, report) if report else None,
+            report=self._render(report, message) if report else None,
         )
 
     def _add_reply(self, run: Run) -> None:
@@ -205,11 +213,22 @@ class Thread:
             label=words.ran_label.format(
                 time=started, outcome=outcomes.get(state, words.went_well)
             ),
-            html=self.rendered.render(run.id, text) if text else Markup(),
+            html=Markup() if not text else self._render(text, item.message or run),
             facts=_describe_run(run, details, display),
             tools=self._show_tools(run, calls) if working else ShownTools(),
             files=() if item.message is None else show_files(item.message.files),
         )
+
+    def _render(self, text: str, source: Message | Run) -> Markup:
+        """Render what a message says, or what is said of a run; of what is too much, a part."""
+        fits = self._chars <= MAX_RENDERED_CHARS or len(text) <= BEGINNING_CHARS
+        if fits or isinstance(source, Run):
+            return self.rendered.render(source.id, text)
+        kept = self.rendered.find(source.id, text)
+        if kept is not None:
+            return kept
+        path = f"/page/c/{self.conversation_id}/message/{source.id}"
+        return show_beginning(text[:BEGINNING_CHARS], source.id, path)
 
     def _show_question(self, asked: TimelineQuestion) -> ThreadItem:
         question, words = asked.question, load_words().question
@@ -303,6 +322,10 @@ def _mark_code(text: str) -> Markup:
         Markup("<code>{}</code>").format(part) if number % 2 else part
         for number, part in enumerate(_CODE.split(text))
     )
+
+
+def _count_chars(item: TimelineItem) -> int:
+    return 0 if item.message is None else len(item.message.content)
 
 
 def _key(item: TimelineItem) -> str:

@@ -8,6 +8,9 @@ from markupsafe import Markup
 
 from backburner.core.content.file import FileReference
 from backburner.web.display import format_size
+from backburner.web.markdown.characters import clean_source
+from backburner.web.markdown.writer import write_plain_text
+from backburner.web.rendering import load_words
 from backburner.web.views.question import QuestionCard
 from backburner.web.views.tool_line import MAX_LINES, ToolLine
 
@@ -130,6 +133,16 @@ def fold_tools(run_id: str, lines: Sequence[ToolLine]) -> ShownTools:
     if len(lines) <= MAX_LINES:
         return ShownTools(run_id, (), lines)
     return ShownTools(run_id, lines[: 1 - MAX_LINES], lines[1 - MAX_LINES :])
+
+
+def show_beginning(text: str, message_id: str, path: str) -> Markup:
+    """Show the beginning of a message as it is written, with a button that loads all of it."""
+    words, element = load_words().chat, f"all-{message_id}"
+    beginning = Markup(write_plain_text(f"{clean_source(text)}…"))  # noqa: S704 (escaped)
+    return beginning + Markup(
+        '<p>{} <button class="link" type="button" data-toggle="{}" aria-expanded="false"'
+        ' aria-controls="{}">{}</button></p><div id="{}" data-load="{}" hidden></div>'
+    ).format(words.beginning_only, element, element, words.show_all, element, path)
 
 
 def show_files(files: Sequence[FileReference]) -> Sequence[ShownFile]:
