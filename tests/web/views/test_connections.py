@@ -21,7 +21,12 @@ from backburner.core.connections.connection import (
 from backburner.core.ids import ConnectionId, ConversationId
 from backburner.web.display import Display
 from backburner.web.views.connect.connection_detail import describe_day, show_detail
-from backburner.web.views.connect.connection_tools import FILTER_FROM, show_details, show_tools
+from backburner.web.views.connect.connection_tools import (
+    FILTER_FROM,
+    MAX_OPEN_CHARS,
+    show_details,
+    show_tools,
+)
 from backburner.web.views.connect.connections import show_row, sort_rows
 
 DISPLAY = Display(NOON, "UTC")
@@ -182,6 +187,14 @@ def test_many_changes_are_loaded_one_by_one_and_cannot_be_accepted_unseen() -> N
     assert show_tools(few[:1]).all_seen == {}
     assert show_tools(many).all_seen == {}
     assert all(one.difference is None for one in show_tools(many).changes)
+
+
+def test_a_change_with_a_long_schema_is_loaded_when_it_is_asked_for() -> None:
+    names = [f"a{number}" for number in range(MAX_OPEN_CHARS // 6)]
+    definition = ToolDefinition(name="n", parameters={"type": "object", "required": names})
+    (change,) = show_tools([replace(NEW, definition=definition)]).changes
+
+    assert change.difference is None
 
 
 def test_many_tools_have_a_field_to_find_one() -> None:

@@ -4,7 +4,6 @@ Their names, descriptions and arguments are the words of a server: they are show
 what cannot be seen made visible.
 """
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ from typing import Any
 
 from backburner.core.connections.connection import ConnectionTool, ToolDefinition
 from backburner.core.validation import escape_hidden
+from backburner.web.off_loop import check_off_loop
 from backburner.web.rendering import load_words
+from backburner.web.views.connect.line_diff import DiffLine, compare_lines
 from backburner.web.views.exact_text import ExactText, show_exact
 
 MAX_LINE = 300
@@ -40,13 +41,6 @@ class ConnectionToolRow:
     notes: Sequence[str]
     #: The catalogue knows it, and its owner has said something else.
     can_forget: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    text: ExactText
-    #: added, removed, or the same in both.
-    tone: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +85,7 @@ class ConnectionToolList:
 
 def show_tools(tools: Sequence[ConnectionTool]) -> ConnectionToolList:
     withheld = [tool for tool in tools if tool.is_withheld]
-    size = sum(len(tool.definition.description) + 200 for tool in withheld)
-    is_open = len(withheld) <= MAX_OPEN_CHANGES and size <= MAX_OPEN_CHARS
+    is_open = len(withheld) <= MAX_OPEN_CHANGES and sum(map(_measure, withheld)) <= MAX_OPEN_CHARS
     return ConnectionToolList(
         usual=[_show_tool(tool) for tool in tools if not tool.gone and not tool.is_withheld],
         changes=[show_change(tool, is_open=is_open) for tool in withheld],
@@ -127,11 +120,8 @@ def show_details(tool: ConnectionTool) -> ToolDetails:
 
 def compare(tool: ConnectionTool) -> Iterator[DiffLine]:
     """Compare a definition with the accepted one; all of it is shown."""
-    before, after = _write(tool.accepted_definition), _write(tool.definition)
-    tones = {"+": "added", "-": "removed", " ": "same"}
-    for line in difflib.ndiff(before, after):
-        if line[0] in tones:
-            yield DiffLine(show_exact(line[2:]), tones[line[0]])
+    check_off_loop()
+    yield from compare_lines(_write(tool.accepted_definition), _write(tool.definition))
 
 
 def make_key(name: str) -> str:
@@ -166,6 +156,12 @@ def _show_tool(tool: ConnectionTool) -> ConnectionToolRow:
 def _first_line(description: str) -> str:
     text = escape_hidden(" ".join(description.split()))
     return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}…"
+
+
+def _measure(tool: ConnectionTool) -> int:
+    """Count the characters of what a difference shows."""
+    lines = [*_write(tool.accepted_definition), *_write(tool.definition)]
+    return sum(map(len, lines))
 
 
 def _write(definition: ToolDefinition | None) -> list[str]:

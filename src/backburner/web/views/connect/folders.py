@@ -1,6 +1,5 @@
 """Folders: where they are, what instructions are in them, and who works there."""
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,9 +8,9 @@ from pathlib import PurePosixPath
 from backburner.actions.work.folders import FolderUse
 from backburner.core.ids import ConversationId
 from backburner.core.work.folders import INSTRUCTION_FILES, instructions_digest
+from backburner.web.off_loop import check_off_loop
 from backburner.web.rendering import capitalize_first, load_words
-from backburner.web.views.connect.connection_tools import DiffLine
-from backburner.web.views.exact_text import show_exact
+from backburner.web.views.connect.line_diff import DiffLine, compare_lines
 
 MAX_CONVERSATIONS = 5
 
@@ -67,13 +66,8 @@ def show_folder(use: FolderUse) -> ShownFolder:
 
 def compare(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[FileChange]:
     """Compare the instructions of each file; all of what has changed is shown."""
-    tones = {"+": "added", "-": "removed", " ": "same"}
+    check_off_loop()
     for name in dict.fromkeys([*INSTRUCTION_FILES, *before, *after]):
         old, new = before.get(name, ""), after.get(name, "")
-        if old == new:
-            continue
-        lines = difflib.ndiff(old.splitlines(), new.splitlines())
-        yield FileChange(
-            name,
-            [DiffLine(show_exact(one[2:]), tones[one[0]]) for one in lines if one[0] in tones],
-        )
+        if old != new:
+            yield FileChange(name, list(compare_lines(old.splitlines(), new.splitlines())))
