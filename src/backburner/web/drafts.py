@@ -1,16 +1,21 @@
 """Replies in progress, as blocks: each is rendered once when it closes, once for all who watch."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from backburner.core.ids import ConversationId, RunId
 from backburner.ports import ReplyDraft
 from backburner.web.markdown import BlockClosed, BlockText, DraftBlocks, DraftReset
+from backburner.web.off_loop import run_off_loop
 
 #: Of a process. Older ones are rendered again if somebody still watches them.
 MAX_DRAFTS = 200
+#: A longer block takes more than milliseconds, and is split and rendered in a thread.
+MAX_LOOP_CHARS = 2_000
 
 
 @dataclass(slots=True)
@@ -24,6 +29,8 @@ class Draft:
     #: How often the reply, and the text of the open block, has started over.
     starts: int = 0
     open_starts: int = 0
+    #: Held while a piece is added and shown: another watcher may bring the next one.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _blocks: DraftBlocks = field(default_factory=DraftBlocks)
 
     def add(self, piece: ReplyDraft) -> None:
@@ -39,7 +46,7 @@ class Draft:
                     self.starts += 1
                     self.closed, self.open_text = [], ""
                 case BlockClosed():
-                    self.closed = [*self.closed, str(update.html)]
+                    self.closed.append(str(update.html))
                     self.open_text = ""
                 case BlockText():
                     self.open_starts += update.at == 0
@@ -52,12 +59,21 @@ class Drafts:
     def __init__(self) -> None:
         self._drafts: OrderedDict[ConversationId, Draft] = OrderedDict()
 
-    def add(self, piece: ReplyDraft) -> Draft:
+    async def show(self, piece: ReplyDraft, watcher: "Watcher") -> Mapping[str, Any] | None:
+        """Add a piece, and return what the stream of a watcher lacks; None: nothing."""
+        draft = self._find(piece)
+        async with draft.lock:
+            if len(draft.open_text) + len(piece.text) > MAX_LOOP_CHARS:
+                await run_off_loop(partial(draft.add, piece))
+            else:
+                draft.add(piece)
+            return watcher.show(piece.conversation, draft)
+
+    def _find(self, piece: ReplyDraft) -> Draft:
         draft = self._drafts.get(piece.conversation)
         if draft is None or draft.run != piece.run:
             draft = self._drafts[piece.conversation] = Draft(piece.run)
         self._drafts.move_to_end(piece.conversation)
-        draft.add(piece)
         if len(self._drafts) > MAX_DRAFTS:
             self._drafts.popitem(last=False)
         return draft

@@ -1,7 +1,7 @@
 """Streams of a user's changes: where they begin, how often they send, and when they end."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from fastapi import Request
 
@@ -21,7 +21,7 @@ def stream_changes(
     request: Request,
     caller: Caller,
     last_event_id: str | None,
-    format_item: Callable[[FeedItem], bytes],
+    format_item: Callable[[FeedItem], Awaitable[bytes]],
     *,
     draft_interval: float,
 ) -> sse.EventStreamResponse:
@@ -39,7 +39,7 @@ def stream_changes(
             while not subscriber.ended:
                 has_news = await subscriber.wait(timer.seconds_left)
                 news = subscriber.take() if has_news else FeedItem()
-                events = format_item(news)
+                events = await format_item(news)
                 # It may have been woken for nothing, again and again.
                 if not events and not timer.seconds_left:
                     events = sse.HEARTBEAT

@@ -59,7 +59,7 @@ async def stream_events(
     )
 
 
-def _format(news: FeedItem) -> bytes:
+async def _format(news: FeedItem) -> bytes:
     events = []
     if news.begins_at is not None:
         name = "reset" if news.resets else "hello"

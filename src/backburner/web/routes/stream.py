@@ -31,7 +31,7 @@ async def stream_page(
     )
 
 
-def _format(news: FeedItem, drafts: Drafts, watcher: Watcher) -> bytes:
+async def _format(news: FeedItem, drafts: Drafts, watcher: Watcher) -> bytes:
     parts = list[bytes]()
     if news.begins_at is not None:
         name = "reset" if news.resets else "hello"
@@ -43,7 +43,7 @@ def _format(news: FeedItem, drafts: Drafts, watcher: Watcher) -> bytes:
         place = {"kind": change.kind, "conversation": change.conversation}
         parts.append(sse.format_event("change", place, number=change.number))
     for piece in news.drafts:
-        shown = watcher.show(piece.conversation, drafts.add(piece))
+        shown = await drafts.show(piece, watcher)
         if shown is not None:
             parts.append(sse.format_event("draft", shown))
     return b"".join(parts)
