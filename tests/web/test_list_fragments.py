@@ -224,3 +224,42 @@ async def test_only_what_comes_back_whole_is_offered_to_be_undone(ask: Asker, st
     assert f'data-undo="POST {PATH}/{chat.id}/reopen"' in html
     # Its work would stay stopped.
     assert f'data-undo="POST {PATH}/{task.id}/reopen"' not in html
+
+
+def confirms(html: str, call: str) -> list[str]:
+    """Return what the buttons ask first that make a call."""
+    buttons = re.findall(rf'<button[^>]* data-call="{re.escape(call)}"[^>]*>', html)
+    assert buttons, call
+    asked = (re.search(r'data-confirm="([^"]*)"', button) for button in buttons)
+    return [found[1] if found else "" for found in asked]
+
+
+async def test_what_would_end_work_asks_first(ask: Asker, stage: Stage) -> None:
+    chat, task, parent = await stage.chat(), await stage.task(DAILY), await stage.chat()
+    await stage.task(DAILY, parent_id=parent.id)
+
+    rows = await show(ask, "list")
+
+    for one, text in ((chat, ""), (task, "stop its work"), (parent, "Its tasks and jobs")):
+        for html in (rows, await show(ask, f"c/{one.id}/head")):
+            archive, delete = f"POST {PATH}/{one.id}/archive", f"DELETE {PATH}/{one.id}"
+            for question in (*confirms(html, archive), *confirms(html, delete)):
+                assert (text in question) if text else not question
+    # Typed after a slash, it is the same button.
+    head = await show(ask, f"c/{task.id}/head")
+    assert re.search(r'data-name="/archive" data-press="#menu-head [^"]*archive[^"]*"', head)
+
+
+async def test_a_run_now_that_uses_up_the_only_time_says_so(ask: Asker, stage: Stage) -> None:
+    once = await stage.task(Scheduled(NOON + timedelta(hours=2)))
+    daily = await stage.task(DAILY)
+    rows = await show(ask, "list")
+
+    for one, text in ((once, "It runs now, and not again at 14:00."), (daily, "")):
+        for html in (
+            rows,
+            await show(ask, f"c/{one.id}/head"),
+            await show(ask, f"c/{one.id}/schedule"),
+            await show(ask, f"t/{one.id}"),
+        ):
+            assert set(confirms(html, f"POST {PATH}/{one.id}/run-now")) == {text}

@@ -423,10 +423,12 @@ document.addEventListener("keydown", (event) => {
   else if (key.startsWith("Arrow") && near(".week .entry")) moveInWeek(event, near(".week"));
   else if (STEPS[key] && (key.length === 1 || near(".list, .waterfall, [popover]"))) move(event, STEPS[key], near("[popover], #list") ?? main.querySelector("[data-keys]") ?? document.querySelector("#list"));
   else if (target.matches?.(".conversation > a") && (key === "e" || key === "#")) {
-    // The focus stays in the list.
-    move(event, 1, findList());
-    if (document.activeElement === target) move(event, -1, findList());
-    target.parentElement.querySelector(`.menu [data-call*="${key === "e" ? "archive" : "DELETE"}"]`)?.click();
+    const button = target.parentElement.querySelector(`.menu [data-call*="${key === "e" ? "archive" : "DELETE"}"]`);
+    // The focus stays in the list, also after a question.
+    const goOn = () => [1, -1].forEach((by) => document.activeElement === target && move(event, by, findList()));
+    if (button?.dataset.confirm) button.addEventListener("performed", goOn, { once: true });
+    else goOn();
+    button?.click();
   }
 });
 

@@ -36,6 +36,7 @@ from backburner.web.views.conversation_state import (
     show_state,
 )
 from backburner.web.views.question import QuestionCard, show_question
+from backburner.web.views.runs.page import may_run_now
 from backburner.web.views.thread import Thread
 from backburner.web.views.thread_items import ThreadItem
 
@@ -197,13 +198,22 @@ async def _load_facts(
     return show_about(row, stats, spent, display, model=deps.default_profile)
 
 
+def _press_in_menu(ending: str) -> str:
+    """Select a button of the menu in the header, which may ask something first."""
+    return f'#menu-head [data-call$="/{ending}"]'
+
+
 def list_commands(conversation: Conversation) -> list[dict[str, str]]:
     """List what can be typed after a slash: a request to the API, an address, or a button."""
     words, api = load_words().chat.commands, f"/api/conversations/{conversation.id}"
     known: list[dict[str, str]] = []
     if conversation.has_work:
+        run = {"press": _press_in_menu("run-now")}
+        # Without a button, the API says why it does not run.
+        if not may_run_now(conversation):
+            run = {"asks": f"POST {api}/run-now"}
         known += [
-            {"name": "/run", "about": words.run, "asks": f"POST {api}/run-now"},
+            {"name": "/run", "about": words.run} | run,
             {"name": "/pause", "about": words.pause, "asks": f"POST {api}/pause"},
             {"name": "/resume", "about": words.resume, "asks": f"POST {api}/resume"},
             {"name": "/cancel", "about": words.cancel, "asks": f"POST {api}/cancel"},
@@ -212,7 +222,7 @@ def list_commands(conversation: Conversation) -> list[dict[str, str]]:
         *known,
         {"name": "/title", "about": words.title, "asks": f"PATCH {api}", "takes": "title"},
         {"name": "/schedule", "about": words.schedule, "press": "[popovertarget=schedule-editor]"},
-        {"name": "/archive", "about": words.archive, "asks": f"POST {api}/archive"},
+        {"name": "/archive", "about": words.archive, "press": _press_in_menu("archive")},
         {"name": "/fresh", "about": words.fresh, "asks": f"POST {api}/fresh"},
         {"name": "/new", "about": words.new, "go": "/new"},
         {"name": "/needs", "about": words.needs, "go": "/needs-you"},

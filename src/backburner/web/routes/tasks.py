@@ -27,7 +27,7 @@ from backburner.web.display import Display
 from backburner.web.rendering import load_words, respond
 from backburner.web.routes.lists import Shown, show_times
 from backburner.web.views.conversation_state import show_state
-from backburner.web.views.schedule import describe_misses, say_schedule
+from backburner.web.views.schedule import confirm_run, describe_misses, say_schedule
 from backburner.web.views.work.task_page import (
     describe_success,
     describe_trouble,
@@ -223,6 +223,7 @@ async def _describe_head(deps: Deps, row: ConversationRow, display: Display) -> 
         "next_times": list_next_times(conversation),
         "is_proposal": proposed,
         "can_run": _can_run(conversation) and not proposed,
+        "run_confirm": confirm_run(conversation, display),
         "can_pause": _can_pause(conversation) and not proposed,
         "cards": list_cards(conversation, display),
     }

@@ -11,6 +11,7 @@ from backburner.ports import ConversationRow
 from backburner.web.display import Display
 from backburner.web.rendering import load_words
 from backburner.web.views.conversation_state import ShownState, show_child, show_state
+from backburner.web.views.schedule import confirm_run
 
 #: More children than this fold to a line.
 MAX_CHILDREN = 3
@@ -41,6 +42,10 @@ class ShownRow:
     more_children: str
     #: Where a search found its words.
     hit: Markup
+    #: What is asked before it is archived or deleted, or runs now; empty: nothing.
+    archive_confirm: str
+    delete_confirm: str
+    run_confirm: str
 
 
 def show_row(row: ConversationRow, display: Display) -> ShownRow:
@@ -48,6 +53,11 @@ def show_row(row: ConversationRow, display: Display) -> ShownRow:
     state = show_state(row, display)
     at = last.created_at if last is not None else row.updated_at
     open_children = row.children.open[:MAX_CHILDREN]
+    words, ends = load_words().list, ""
+    if conversation.schedule is not None:
+        ends = words.ends_work
+    elif open_children:
+        ends = words.ends_children
     return ShownRow(
         conversation=conversation,
         state=state,
@@ -67,6 +77,9 @@ def show_row(row: ConversationRow, display: Display) -> ShownRow:
         ],
         more_children=_describe_more(row, len(open_children)),
         hit=_show_hit(row),
+        archive_confirm=ends and words.archive_confirm.format(ends=ends),
+        delete_confirm=ends and words.delete_confirm.format(ends=ends),
+        run_confirm=confirm_run(conversation, display),
     )
 
 

@@ -74,6 +74,8 @@ class ScheduleEditor:
     missed: CatchUp | None
     is_proposal: bool
     can_run: bool
+    #: What is asked before it runs now.
+    run_confirm: str
     can_pause: bool
 
 
@@ -94,6 +96,17 @@ def say_schedule(schedule: Schedule, display: Display, *, other: str | None = No
     if isinstance(schedule, Cron) and schedule.zone != display.zone and schedule.zone not in text:
         text = f"{text} ({schedule.zone})"
     return capitalize_first(text.removesuffix(f" ({display.zone})"))
+
+
+def confirm_run(conversation: Conversation, display: Display) -> str:
+    """Say that a run now would be the only one; empty: there are others."""
+    at = conversation.next_run_at
+    if at is None or not isinstance(conversation.schedule, Scheduled):
+        return ""
+    words = load_words().schedule
+    if display.is_today(at):
+        return str(words.run_confirm_today.format(time=display.clock(at)))
+    return str(words.run_confirm.format(time=display.moment(at)))
 
 
 def starts_with_day(text: str) -> bool:
@@ -164,6 +177,7 @@ def show_editor(choices: ScheduleChoices, display: Display) -> ScheduleEditor:
         missed=schedule.catch_up if isinstance(schedule, Cron | Interval) else None,
         is_proposal=is_proposal,
         can_run=_can_run(conversation) and not is_proposal,
+        run_confirm=confirm_run(conversation, display),
         can_pause=schedule is not None
         and not is_proposal
         and conversation.pause_reason is None
