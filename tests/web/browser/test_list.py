@@ -172,6 +172,41 @@ async def test_keys_archive_and_delete_a_row_and_go_on_to_the_next(page: Page) -
     await expect(page.locator(f"#{second}")).to_be_visible()
 
 
+async def test_a_key_ends_the_work_of_a_row_only_after_a_question(page: Page, house: House) -> None:
+    house.world.clock.advance(MINUTE)
+    lights = await house.world.set_task("lights", "Lights", "Look.", "every day at 4:00")
+    row, asks = page.locator(f"#row-{lights}"), page.get_by_role("dialog")
+    await expect(row).to_be_visible()
+    after = await page.locator("#list .conversation").nth(1).get_attribute("id")
+    await row.locator("> a").focus()
+    await page.keyboard.press("e")
+    await expect(asks).to_contain_text("Archive this? That would stop its work for good")
+    await asks.get_by_role("button", name="Cancel").click()
+    await expect(row.locator("> a")).to_be_focused()
+
+    await page.keyboard.press("e")
+    await asks.get_by_role("button", name="Archive").click()
+    await expect(row).to_have_count(0)
+    await expect(page.locator(f"#{after} > a")).to_be_focused()
+    await expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+
+
+async def test_a_title_is_changed_where_its_menu_is(page: Page, house: House) -> None:
+    renamed = await find(page, "Conversation 30")
+    await page.goto(f"{house.address}/c/{renamed}")
+    header = page.locator("#head")
+    field = header.get_by_role("textbox", name="Title")
+    for width, title in ((1280, "On a desktop"), (390, "On a phone")):
+        await page.set_viewport_size({"width": width, "height": 800})
+        await header.get_by_role("button", name="More for").click()
+        await header.get_by_role("button", name="Rename").click()
+        await expect(field).to_be_focused()
+        await expect(page.locator("#menu-head")).to_be_hidden()
+        await field.fill(title)
+        await page.keyboard.press("Enter")
+        await expect(header.get_by_role("heading", name=title)).to_be_focused()
+
+
 async def test_rows_move_when_a_menu_was_used_with_the_pointer(page: Page, house: House) -> None:
     house.world.clock.advance(MINUTE)
     plants = await house.world.set_task("plants", "Plants", "Look.", "every day at 3:00")

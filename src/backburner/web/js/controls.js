@@ -252,7 +252,7 @@ async function refreshChanged() {
   // A search is done anew.
   if (ids.length > MAX_ROWS || query().get("q")) return void refreshList({ later: isInUse() });
   await refreshRows(ids).catch(() => {
-    for (const id of ids) changed.add(id);
+    ids.forEach((id) => changed.add(id));
     planRows(LONG_REST);
   });
 }
@@ -334,12 +334,12 @@ sidebar.addEventListener("submit", async (event) => {
   findList().querySelector("a")?.click();
 });
 
-on("click", "[data-rename]", ({ dataset }) => {
-  const id = dataset.rename;
-  document.getElementById(`menu-${id}`)?.hidePopover?.();
-  const title = document.querySelector(`#row-${CSS.escape(id)} .title`) ?? document.querySelector("h1");
+// The title that the menu belongs to becomes a field.
+on("click", "[data-rename]", (button) => {
+  button.closest("[popover]").hidePopover();
+  const title = button.closest(".conversation, .header").querySelector(".title, h1");
   const holder = title.closest("a") ?? title;
-  const known = title.textContent.trim();
+  const known = title.textContent;
   const field = make("input", "", { className: "input", value: known, maxLength: 200, ariaLabel: words.rename });
   holder.hidden = true;
   holder.after(field);
@@ -355,12 +355,12 @@ on("click", "[data-rename]", ({ dataset }) => {
     holder.focus();
     const title = field.value.trim();
     if (!title || title === known) return;
-    await call("PATCH", `/api/conversations/${id}`, { title }).then(() => refreshList(), (error) => say(error.message));
+    await call("PATCH", `/api/conversations/${button.dataset.rename}`, { title }).then(() => showChange(button), (error) => say(error.message));
   };
   field.onkeydown = (event) => {
     event.stopPropagation();
     if (event.key === "Escape") field.value = known;
-    if (event.key === "Escape" || event.key === "Enter") field.blur();
+    if (/Escape|Enter/.test(event.key)) field.blur();
   };
 });
 
