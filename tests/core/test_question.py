@@ -1,5 +1,6 @@
 """Valid questions, the answers they accept, and reminders."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from support.stage.make import NOON
 from backburner.core.errors import BadAnswer, BadRequest, TooLarge
 from backburner.core.question import (
     CONSENT,
+    FIRST_REMINDER,
     MAX_ANSWER_CHARS,
     NewQuestion,
     Purpose,
@@ -21,6 +23,7 @@ from backburner.core.question import (
     is_exact_answer,
     match_chat_message,
     new_question,
+    postponed_until,
     remind,
     snooze,
 )
@@ -239,10 +242,22 @@ def test_each_reminder_comes_twice_as_late_as_the_one_before() -> None:
     assert asked.reminders == 7
 
 
-def test_a_question_can_be_snoozed_without_counting_as_a_reminder() -> None:
+def test_reminders_are_counted_anew_after_a_question_was_snoozed() -> None:
     later = snooze(make.question(reminders=2), until=NOON + DAY, now=NOON)
 
-    assert (later.remind_at, later.reminders) == (NOON + DAY, 2)
+    assert (later.remind_at, later.reminders) == (NOON + DAY, 0)
+
+
+def test_a_question_is_postponed_from_when_it_is_snoozed_until_it_asks_again() -> None:
+    asked = make.question(asked_at=NOON, remind_at=NOON + FIRST_REMINDER)
+    then = NOON + 3 * DAY
+    snoozed = snooze(remind(asked, now=NOON + DAY), until=then, now=NOON + DAY)
+
+    assert postponed_until(replace(asked, remind_at=None), now=NOON) is None
+    assert postponed_until(asked, now=NOON) is None
+    assert postponed_until(snoozed, now=NOON + DAY) == then
+    assert postponed_until(snoozed, now=then) is None
+    assert postponed_until(remind(snoozed, now=then), now=then) is None
 
 
 @pytest.mark.parametrize("until", [NOON, NOON - DAY])

@@ -263,3 +263,74 @@ async def test_a_run_now_that_uses_up_the_only_time_says_so(ask: Asker, stage: S
             await show(ask, f"t/{one.id}"),
         ):
             assert set(confirms(html, f"POST {PATH}/{one.id}/run-now")) == {text}
+
+
+async def test_a_question_that_was_put_off_does_not_count_until_it_asks_again(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    first, second = [await stage.task() for _ in range(2)]
+    for _ in range(2):
+        question = {"type": "confirmation", "prompt": "Shall I go on?"}
+        stage.engine.then(End({"needs_input": True, "message": "One.", "question": question}))
+    await stage.work()
+    later = stage.question(first).id
+
+    async def shown() -> tuple[str, list[str]]:
+        (count,) = re.findall(r'data-needs="(\d+)"', await show(ask, "nav"))
+        html = await show(ask, "needs-you")
+        lead = re.findall(r'class="lead">(\w+ questions?|Nothing)', html)
+        return count, lead
+
+    assert await shown() == ("2", ["2 questions"])
+    for _ in range(2):
+        await ask.do("POST", f"/api/questions/{later}/snooze", {"for": "1h"})
+
+        assert await shown() == ("1", ["One question"])
+        # The others come first.
+        html = await show(ask, "needs-you")
+        assert html.index(f'id="q-{stage.question(second).id}"') < html.index(f'id="p-{later}"')
+        row = (await show(ask, "rows", ids=first.id)).replace("\N{NO-BREAK SPACE}", " ")
+        assert re.search(r'class="state one-line "><bdi>Asks again today \d+:00<', row)
+        assert "burner needs" not in row
+
+        # Once more after its first reminder.
+        clock.advance(timedelta(hours=1))
+        assert await shown() == ("2", ["2 questions"])
+        await stage.work()
+        assert await shown() == ("2", ["2 questions"])
+
+
+@pytest.mark.parametrize(
+    ("hour", "offered"),
+    [
+        (12, {"evening": 6 * 60, "tomorrow": 20 * 60}),
+        (16, {"evening": 2 * 60, "tomorrow": 16 * 60}),
+        (17, {"tomorrow": 15 * 60}),
+        (22, {"tomorrow": 10 * 60}),
+    ],
+)
+async def test_later_is_a_moment_in_the_zone_of_the_user(
+    ask: Asker, stage: Stage, clock: SetClock, hour: int, offered: dict[str, int]
+) -> None:
+    stage.engine.then(
+        End(
+            {
+                "needs_input": True,
+                "message": "One.",
+                "question": {"type": "confirmation", "prompt": "Shall I go on?"},
+            }
+        )
+    )
+    asking = await stage.task()
+    await stage.work()
+    question = stage.question(asking).id
+    await ask.do("PUT", "/api/me", {"zone": "Asia/Tokyo"})
+    # It is nine hours later there.
+    clock.advance(timedelta(hours=(hour - 12 - 9) % 24))
+
+    html = await show(ask, f"q/{question}/later")
+
+    waits = re.findall(r"for&#34;: ?&#34;(\d+)s&#34;", html)
+    assert [round(int(wait) / 60) for wait in waits] == [60, *offered.values()]
+    assert ("This evening" in html) == ("evening" in offered)
+    assert (await ask("GET", "/page/q/q_0123456789abcdefghjkmnpqrs/later")).status_code == 404

@@ -205,9 +205,20 @@ def remind(question: Question, *, now: datetime) -> Question:
 
 
 def snooze(question: Question, *, until: datetime, now: datetime) -> Question:
+    """Postpone the next reminder; those after it are counted anew."""
     if until <= now:
         raise BadRequest("A question can only be snoozed until a later time.")
-    return replace(question, remind_at=until)
+    return replace(question, reminders=0, remind_at=until)
+
+
+def postponed_until(question: Question, *, now: datetime) -> datetime | None:
+    """Return when a question asks again that its user has snoozed; None: it asks now."""
+    remind_at = question.remind_at
+    if remind_at is None or remind_at <= now or question.reminders:
+        return None
+    # The first reminder of a question that nobody has snoozed.
+    is_own = abs(remind_at - question.asked_at - FIRST_REMINDER) < timedelta(seconds=1)
+    return None if is_own else remind_at
 
 
 def _check_options(kind: QuestionType, options: tuple[str, ...]) -> tuple[str, ...]:

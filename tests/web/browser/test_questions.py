@@ -91,10 +91,18 @@ async def test_a_question_is_put_off_and_answered_all_the_same(
     nora: BrowserContext, house: House
 ) -> None:
     page = await open_chat(nora, house, "confirmation")
+    needs = await nora.new_page()
+    await needs.goto(f"{house.address}/needs-you")
     await page.get_by_role("button", name="Later").click()
     await page.get_by_role("button", name="In one hour").click()
     await expect(page.get_by_text("I will ask again")).to_be_visible()
     await expect(page.locator(".question")).to_be_hidden()
+    # It is the last one there, and keys go to what can be seen of it.
+    again = needs.get_by_role("button", name="Answer now")
+    await expect(again).to_be_visible()
+    await needs.locator(".cards > .question h2").last.focus()
+    await needs.keyboard.press("j")
+    await expect(again).to_be_focused()
 
     await page.get_by_role("button", name="Answer now").click()
     await page.locator(".question").get_by_role("button", name="Yes").click()

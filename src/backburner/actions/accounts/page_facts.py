@@ -6,7 +6,7 @@ from datetime import datetime
 from backburner.actions import spending
 from backburner.actions.deps import Deps
 from backburner.actions.origin import NO_CONVERSATION
-from backburner.core import allowance
+from backburner.core import allowance, question
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.ids import UserId
 from backburner.ports import ConversationFilter, Tx, UserProfile, View
@@ -19,6 +19,7 @@ MAX_COUNTED = 99
 class PageFacts:
     now: datetime
     profile: UserProfile
+    #: Those that ask now: none that was put off.
     open_questions: int
     tasks: int
     #: Runs in progress.
@@ -59,10 +60,13 @@ async def load_facts(deps: Deps, user: UserId) -> PageFacts:
             user, ConversationFilter(view=View.TASKS, archived=False), None, limit=MAX_COUNTED
         )
         some = tx.browse.conversations(user, ConversationFilter(archived=False), None, limit=1)
+        asked = tx.browse.questions(user, None, limit=MAX_COUNTED)
         return PageFacts(
             now=tx.now,
             profile=profile,
-            open_questions=len(tx.browse.questions(user, None, limit=MAX_COUNTED)),
+            open_questions=sum(
+                question.postponed_until(one.question, now=tx.now) is None for one in asked
+            ),
             tasks=len(tasks.conversations),
             working=tx.browse.count_running(user),
             has_conversations=bool(some.conversations),

@@ -41,9 +41,11 @@ export function showResult(id, result) {
   place.hidden = false;
 }
 
+const findShown = (scope, selector) => [...scope.querySelectorAll(selector)].filter((one) => one.checkVisibility());
+
 /** After an answer the focus goes to the next card. */
 function focusNext(card) {
-  const cards = [...main.querySelectorAll(".question")];
+  const cards = findShown(main, ".question");
   const next = cards[cards.indexOf(card) + 1] ?? cards.find((other) => other !== card);
   (next?.querySelector("h2") ?? main).focus({ preventScroll: !next });
 }
@@ -61,26 +63,16 @@ function showChange(element) {
 }
 
 on("click", "button[data-call]", async (button) => {
-  const { confirm: question } = button.dataset;
+  const { body, confirm: question } = button.dataset;
   if (question && !(await confirm(question, nameOf(button)))) return;
   button.closest("[popover]")?.hidePopover();
   button.disabled = true;
-  await perform(button, readBody(button)).catch((error) => showError(button.form ?? button.closest(".question, form"), error));
+  await perform(button, body && JSON.parse(body)).catch((error) => showError(button.form ?? button.closest(".question, form"), error));
   button.disabled = false;
 });
 
 /** The words on a button, without its key. */
 const nameOf = (button) => [...button.childNodes].filter((node) => node.nodeName !== "KBD").map((node) => node.textContent).join("");
-
-/** Read what a button sends. `@18` is how long it is until that hour of today: `@32` is tomorrow at 8. */
-function readBody(button) {
-  const body = button.dataset.body && JSON.parse(button.dataset.body);
-  if (body?.for?.startsWith("@")) {
-    const minutes = Math.round((new Date().setHours(body.for.slice(1), 0, 0, 0) - Date.now()) / 60_000);
-    body.for = `${minutes > 0 ? minutes : 180} minutes`;
-  }
-  return body;
-}
 
 on("submit", "form[data-call]", async (form, event) => {
   event.preventDefault();
@@ -439,7 +431,7 @@ function focusSearch(event) {
 }
 
 function move(event, by, scope) {
-  const stops = [...scope.querySelectorAll(scope.dataset.keys ?? (scope.popover ? ".menu-item" : ".conversation > a"))];
+  const stops = findShown(scope, scope.dataset.keys ?? (scope.popover ? ".menu-item" : ".conversation > a"));
   const at = stops.findIndex((stop) => stop.contains(document.activeElement));
   event.preventDefault();
   stops[Math.max(0, Math.min(stops.length - 1, at + by))]?.focus();
@@ -447,7 +439,7 @@ function move(event, by, scope) {
 
 /** Up and down go through all entries, left and right to the same place of another day. */
 function moveInWeek(event, week) {
-  const days = [...week.querySelectorAll(".day:has(.entry)")].map((day) => [...day.querySelectorAll(".entry")]);
+  const days = findShown(week, ".day:has(.entry)").map((day) => findShown(day, ".entry"));
   const all = days.flat();
   const entry = event.target.closest(".entry");
   const day = days.findIndex((entries) => entries.includes(entry));

@@ -14,7 +14,7 @@ from backburner.ports import QuestionRow
 from backburner.web.display import Display
 from backburner.web.rendering import respond
 from backburner.web.routes.lists import Shown
-from backburner.web.views.question import QuestionCard, show_question
+from backburner.web.views.question import QuestionCard, list_delays, show_question
 
 MAX_CARDS = 100
 
@@ -23,15 +23,18 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/page/needs-you")
 async def show_needs_you(deps: AppDeps, caller: Reader, display: Shown) -> Response:
+    """Show the questions that ask now, and then those that were put off."""
     page = await browse.questions(deps, caller.user, None, limit=MAX_CARDS)
-    working = 0
-    if not page.items:
+    cards = sorted((_show(row, display) for row in page.items), key=lambda card: bool(card.later))
+    asking, working = sum(not card.later for card in cards), 0
+    if not asking:
         running = await run_pages.listed(
             deps, caller.user, RunStatus.RUNNING, None, limit=MAX_CARDS
         )
         working = len({one.row.run.conversation_id for one in running.items})
-    cards = [_show(row, display) for row in page.items]
-    return await respond("pages/needs_you.html", display, cards=cards, working=working)
+    return await respond(
+        "pages/needs_you.html", display, cards=cards, asking=asking, working=working
+    )
 
 
 @router.get("/page/q/{question_id}")
@@ -47,6 +50,16 @@ async def show_one(
     if not is_open:
         return await respond("pages/question_gone.html", display)
     return await respond("pages/question.html", display, card=_show(row, display))
+
+
+@router.get("/page/q/{question_id}/later")
+async def show_delays(
+    question_id: QuestionId, deps: AppDeps, caller: Reader, display: Shown
+) -> Response:
+    """Show how far a question can be put off, from now."""
+    question = (await browse.question(deps, caller.user, question_id)).question
+    delays = list_delays(display)
+    return await respond("pages/later.html", display, question_id=question.id, delays=delays)
 
 
 def _show(row: QuestionRow, display: Display) -> QuestionCard:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
-from backburner.core.question import Purpose, Question
+from backburner.core.question import Purpose, Question, postponed_until
 from backburner.core.schedule import Scheduled
 from backburner.core.work.activity import Activity, RunActivity
 from backburner.ports import ConversationRow
@@ -53,8 +53,9 @@ def show_state(row: ConversationRow, display: Display) -> ShownState:
     """Return the first state that matches; the last message is the caller's to show."""
     conversation = row.conversation
     words = load_words().list
-    question = conversation.pending_question
-    if question is not None:
+    delays = [postponed_until(one, now=display.now) for one in conversation.questions]
+    if None in delays:
+        question = conversation.questions[delays.index(None)]
         short = words.needs_you if question.purpose not in _ASKS else ""
         line = describe_question(question)
         return ShownState(burner="needs", line=line, tone="ember", short=short)
@@ -65,6 +66,8 @@ def show_state(row: ConversationRow, display: Display) -> ShownState:
     if conversation.pause_reason is not None:
         tone = "" if conversation.pause_reason is PauseReason.USER else "ember"
         return ShownState(burner="paused", line=describe_pause(conversation), tone=tone)
+    if until := min(filter(None, delays), default=None):
+        return ShownState(line=words.asks_again.format(time=display.moment(until)))
     if conversation.ended_as is EndedAs.ERROR and conversation.schedule is None:
         return ShownState(burner="failed", line=words.failed, tone="bad")
     if conversation.next_run_at is not None and conversation.schedule is not None:

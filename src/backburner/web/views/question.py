@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backburner.core.ids import ConversationId
 from backburner.core.question import (
-    FIRST_REMINDER,
     RECONNECT,
     YES,
     Purpose,
     Question,
     QuestionType,
+    postponed_until,
 )
 from backburner.core.tool_policy import ALWAYS_HERE, GRANTS_TO_TASK
 from backburner.web.display import Display, format_count, format_money
@@ -23,6 +23,8 @@ from backburner.web.views.input_form import InputForm, read_form
 from backburner.web.views.proposal import read_proposal
 
 MAX_TITLE = 300
+#: The hours of "This evening" and "Tomorrow".
+EVENING, MORNING = 18, 8
 #: Answers to these are never given as free text.
 _CLOSED = frozenset(
     {
@@ -203,9 +205,23 @@ def _split(question: Question) -> tuple[str, str]:
 
 
 def _later(question: Question, display: Display) -> str:
-    """Say when it asks again, if its user has put it off. Later reminders could be its own."""
-    remind_at = question.remind_at
-    if remind_at is None or remind_at <= display.now or question.reminders:
-        return ""
-    is_own = abs(remind_at - question.asked_at - FIRST_REMINDER) < timedelta(seconds=1)
-    return "" if is_own else display.moment(remind_at)
+    """Say when it asks again, if its user has put it off."""
+    until = postponed_until(question, now=display.now)
+    return "" if until is None else display.moment(until)
+
+
+def list_delays(display: Display) -> Sequence[tuple[str, str, str]]:
+    """List how far a question can be put off: a name, the clock then, and how long it is."""
+    local, now = display.local(display.now), display.now
+    evening = local.replace(hour=EVENING, minute=0, second=0, microsecond=0)
+    tomorrow = evening.replace(hour=MORNING) + timedelta(days=1)
+    moments = [("hour", now + timedelta(hours=1))]
+    # Shortly before the evening it is no other choice than an hour.
+    if local.hour < EVENING - 1:
+        moments.append(("evening", evening))
+    moments.append(("tomorrow", tomorrow))
+    return [
+        # Across a change of the clocks, only times of one zone have a distance.
+        (name, display.clock(at), f"{round((at.astimezone(UTC) - now).total_seconds())}s")
+        for name, at in moments
+    ]
