@@ -209,7 +209,8 @@ async def test_what_is_typed_is_explained_or_refused_with_examples(ask: Asker) -
     assert words_of(await show(ask, "/schedule/preview", text=" ")).startswith("Say it in words")
     evil = await show(ask, "/schedule/preview", text="<script>alert(1)</script>")
     assert "<script>" not in evil
-    assert "is not a schedule" in evil
+    assert words_of(evil) == "This is not a time I know. Try weekdays at 8:00 ."
+    assert 'data-fill="weekdays at 8:00"' in evil
     assert "at most 200 characters" in await show(ask, "/schedule/preview", text="x" * 300)
     assert (await ask("GET", "/page/schedule/preview?text=" + "x" * 900)).status_code == 422
 

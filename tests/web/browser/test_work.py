@@ -1,9 +1,10 @@
 """Tasks, the calendar, schedules and jobs in a real browser: made by words, and shown at once."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.browser.browsing import Page, expect
+from support.browser.browsing import Browser, BrowserContext, Page, expect, person
 from support.browser.visitors import Visitor
 from support.requirements import requirement
 
@@ -29,6 +30,13 @@ PROPOSE = """async ([token, task]) => {
   const params = { name: "task_propose", arguments: task };
   return ask({ id: 2, method: "tools/call", params });
 }"""
+
+
+@pytest.fixture
+async def user(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """Give somebody who types times that are refused."""
+    async with person(browser, allowed=("status of 400",)) as user:
+        yield user
 
 
 async def propose(visitor: Visitor, **task: Any) -> None:
@@ -79,7 +87,14 @@ async def test_a_task_is_changed_tried_paused_and_run_on_its_page(visitor: Visit
     task = {"name": "Plants", "prompt": "remind me to water the plants", "when": "mondays at 9"}
     made = await visitor.call("POST", "/api/tasks", task)
     page = await visitor.open(f"/t/{made['id']}")
-    await choose(page, "every day at 18:30")
+    await choose(page, "every blue moon")
+    wrong = page.get_by_text("This is not a time I know.")
+    await expect(wrong).to_have_count(1)
+    await page.locator("#schedule-editor").get_by_role("button", name="Save").click()
+    await expect(page.locator("#schedule-when")).to_be_focused()
+    await expect(wrong).to_have_count(1)
+    await expect(page.locator("#schedule-editor .problem")).to_have_count(1)
+    await page.locator("#schedule-when").fill("every day at 18:30")
     await expect(page.locator("#schedule-editor .preview")).to_contain_text("Every day at 18:30")
     await page.locator("#schedule-editor").get_by_role("button", name="Save").click()
     await expect(page.locator(".side-card").first).to_contain_text("Every day at 18:30")

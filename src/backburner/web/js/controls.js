@@ -90,7 +90,9 @@ on("submit", "form[data-call]", async (form, event) => {
   } catch (error) {
     // Switches and selections go back to what it is; what was typed can be corrected.
     if (form.querySelector(":is(select, [type=checkbox], [type=radio])[data-submits]")) form.reset();
-    showError(form, error);
+    // What the preview says is not said again.
+    if (form.querySelector(".preview .problem")) form.querySelector("[data-preview]").focus();
+    else showError(form, error);
   }
   delete form.dataset.sending;
   button.disabled = false;
@@ -125,7 +127,7 @@ export function readForm(form, submitter) {
 }
 
 function clearErrors(form) {
-  for (const old of form.querySelectorAll(".problem")) old.remove();
+  for (const old of form.querySelectorAll(":not(.preview) > .problem")) old.remove();
   for (const field of form.querySelectorAll("[aria-invalid]")) field.ariaInvalid = null;
 }
 
@@ -377,7 +379,9 @@ on("input", "[data-preview]", async ({ dataset }, { target: field }) => {
   await pause(200);
   if (field.value !== text) return;
   const content = parse(await fetchPart(`${dataset.preview}?text=${encodeURIComponent(text)}`));
-  if (field.value === text) patch(document.getElementById(form.dataset.into) ?? form.querySelector(".preview"), content);
+  if (field.value !== text) return;
+  clearErrors(form);
+  patch(document.getElementById(form.dataset.into) ?? form.querySelector(".preview"), content);
 });
 on("click", "[data-fill]", ({ form, dataset }) => {
   const field = form.querySelector("[data-preview]");

@@ -38,7 +38,7 @@ async def preview_schedule(
             found = await schedules.preview(deps, caller.user, Timing(text))
             preview = show_preview(found, display)
         except BadRequest as error:
-            preview = show_problem(error)
+            preview = show_problem(error, text)
     return await respond("pages/schedule_preview.html", display, preview=preview)
 
 

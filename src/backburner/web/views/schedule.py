@@ -21,6 +21,7 @@ from backburner.core.schedule import (
     Scheduled,
 )
 from backburner.core.schedule.describe import describe
+from backburner.core.schedule.phrases import MAX_PHRASE_CHARS, PHRASE_HINT
 from backburner.core.schedule.short_phrases import to_input, to_phrase
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.web.display import Display
@@ -135,7 +136,10 @@ def show_preview(preview: SchedulePreview, display: Display) -> ShownPreview:
     )
 
 
-def show_problem(error: BackburnerError) -> ShownPreview:
+def show_problem(error: BackburnerError, text: str) -> ShownPreview:
+    if error.hint == PHRASE_HINT and len(text) <= MAX_PHRASE_CHARS:
+        words = load_words().schedule
+        return ShownPreview(problem=words.unknown, hint=split_hint(words.unknown_hint))
     return ShownPreview(problem=error.message, hint=split_hint(error.hint))
 
 
