@@ -334,3 +334,52 @@ async def test_later_is_a_moment_in_the_zone_of_the_user(
     assert [round(int(wait) / 60) for wait in waits] == [60, *offered.values()]
     assert ("This evening" in html) == ("evening" in offered)
     assert (await ask("GET", "/page/q/q_0123456789abcdefghjkmnpqrs/later")).status_code == 404
+
+
+async def test_a_refusal_has_no_tick(ask: Asker, stage: Stage) -> None:
+    question = {"type": "confirmation", "prompt": "Shall I go on?"}
+    asking = [await stage.task() for _ in range(2)]
+    for _ in asking:
+        stage.engine.then(End({"needs_input": True, "message": "One.", "question": question}))
+    await stage.work()
+    for one, answer, burner in zip(asking, ("yes", "no"), ("done", "rest"), strict=True):
+        path = f"/api/questions/{stage.question(one).id}/answer"
+        await ask.do("POST", path, {"answer": answer})
+
+        html = await show(ask, f"c/{one.id}")
+
+        (shown,) = re.findall(r'class="answered"[^>]*><svg class="burner (\w+)"', html)
+        assert shown == burner
+
+
+async def test_one_run_is_no_chart(ask: Asker, stage: Stage) -> None:
+    task = await stage.task(DAILY)
+    for charts in (0, 1):
+        stage.engine.then(End({"message": "Done."}))
+        await ask.do("POST", f"{PATH}/{task.id}/run-now")
+        await stage.work()
+
+        html = await show(ask, f"c/{task.id}/about")
+
+        assert html.count('class="chart') == charts
+        assert ("Today 12:00, took" in html) == (not charts)
+
+
+async def test_the_bell_has_no_number_beside_that_of_questions(ask: Asker, stage: Stage) -> None:
+    stage.engine.then(
+        End(
+            {
+                "needs_input": True,
+                "message": "One.",
+                "question": {"type": "confirmation", "prompt": "Shall I go on?"},
+            }
+        )
+    )
+    await stage.task()
+    await stage.work()
+
+    html = await show(ask, "bell")
+
+    assert html.count('aria-label="Notices, one new"') == 2
+    assert html.count('class="news"') == 2
+    assert 'class="count"' not in html

@@ -144,6 +144,32 @@ def test_what_a_call_uses_is_named() -> None:
     assert "mail/send" in other.calls[0].html
 
 
+def test_the_network_is_said_in_words_and_nothing_else_is_left_out() -> None:
+    rest = {"network": True, "seconds": 5}
+
+    card = show(permission(ToolCall(RUN_COMMAND, {"command": "npm test", **rest})))
+    others = show(permission(ToolCall(SEND, {"command": "npm test", **rest})))
+
+    assert ("network" in card.calls[0].html, "seconds" in card.calls[0].html) == (False, True)
+    assert "network" in others.calls[0].html
+
+
+@pytest.mark.parametrize(
+    ("calls", "title"),
+    [
+        ([ToolCall(RUN_COMMAND, {"command": "npm test"})], "May I run this command?"),
+        ([ToolCall(SIGNED_IN, {"program": "gh", "arguments": []})], "May I run this, signed in?"),
+        ([ToolCall(FETCH, {"url": "https://example.org/a"})], "May I open this page?"),
+        ([ToolCall(SEND, {"to": "Ann"})], "May I use mail/send?"),
+        ([ToolCall(SEND, {"to": "Ann"}), ToolCall(SEND, {"to": "Bob"})], "May I do this?"),
+    ],
+)
+def test_the_title_of_a_permission_says_what_kind_of_call_it_is(
+    calls: list[ToolCall], title: str
+) -> None:
+    assert show(permission(*calls)).title == title
+
+
 def asked(*requests: InputRequest) -> Question:
     return input_question(
         InputNeeded(requests=requests),

@@ -9,8 +9,9 @@ from backburner.actions.work.conversation_work import FIRST_STEP
 from backburner.actions.work.run_pages import ConversationStats
 from backburner.core.allowance import AllowanceScope
 from backburner.core.run import RunKind
+from backburner.core.work.run_facts import RunMeasure
 from backburner.ports import ConversationRow
-from backburner.web.display import Display, format_count, format_money
+from backburner.web.display import Display, format_count, format_duration, format_money
 from backburner.web.rendering import load_words
 from backburner.web.views.charts import Chart
 from backburner.web.views.run_charts import count_failed, draw_runs
@@ -23,8 +24,10 @@ MAX_VALUE = 200
 class AboutFacts:
     #: What the last runs in the background took, and what they cost; without prices, in tokens.
     charts: Sequence[Chart]
-    #: How many runs they show.
+    #: How many runs there are to show.
     runs: int
+    #: If it is one: when it was, and what it took.
+    only_run: str
     failed: int
     known: Sequence[tuple[str, str]]
     spent: Sequence[tuple[str, str]]
@@ -56,13 +59,21 @@ def show_about(
         (words.tells, ", ".join(place.channel for place in conversation.reports_to) or words.here),
     ]
     return AboutFacts(
-        charts=list(draw_runs(ended, display)),
+        # One bar says nothing.
+        charts=list(draw_runs(ended, display)) if len(ended) > 1 else [],
+        only_run=_describe_run(ended[0], display) if len(ended) == 1 else "",
         runs=len(ended),
         failed=count_failed(ended),
         known=known[:MAX_KNOWN],
         spent=_describe_spent(spent),
         works_with=[(name, value) for name, value in works_with if value],
     )
+
+
+def _describe_run(one: RunMeasure, display: Display) -> str:
+    words = load_words().chat.about_this
+    at = display.past_moment(one.run.started_at)
+    return str(words.only_run.format(time=at, took=format_duration(one.worked)))
 
 
 def _describe_spent(spent: SpendStatement) -> Sequence[tuple[str, str]]:

@@ -30,6 +30,24 @@ def list_uses(calls: Iterable[Mapping[str, Any]]) -> Sequence[tuple[str, str]]:
     return list(dict.fromkeys(use for call in calls for use in _uses(call)))
 
 
+def leave_out_uses(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out of a call what `list_uses` says of it."""
+    if call.get("connection") or not find_line(call["arguments"])[1]:
+        return call
+    arguments = dict(call["arguments"])
+    if arguments.get(NETWORK_ARGUMENT) is True:
+        del arguments[NETWORK_ARGUMENT]
+    return {**call, "arguments": arguments}
+
+
+def describe_request(call: Mapping[str, Any]) -> str:
+    """Ask for one call, which stands below, by its kind; empty: no kind that we know."""
+    words = load_words().question.may
+    if call.get("connection"):
+        return str(words.use.format(tool=escape_hidden(show_tool(call["server"], call["tool"]))))
+    return str(words[call["tool"]]) if call["tool"] in words else ""
+
+
 def describe_lasting(call: Mapping[str, Any]) -> str:
     """Say what "always here" would allow, which can be more than the call, or less."""
     words, granted = load_words().question.lasting, call.get("words")

@@ -18,7 +18,14 @@ from backburner.core.tool_policy import ALWAYS_HERE, GRANTS_TO_TASK
 from backburner.web.display import Display, format_count, format_money
 from backburner.web.rendering import Words, load_words
 from backburner.web.views.exact_text import ExactText, show_exact, write_call
-from backburner.web.views.explained_calls import STEP, describe_lasting, leave_out_calls, list_uses
+from backburner.web.views.explained_calls import (
+    STEP,
+    describe_lasting,
+    describe_request,
+    leave_out_calls,
+    leave_out_uses,
+    list_uses,
+)
 from backburner.web.views.input_form import InputForm, read_form
 from backburner.web.views.proposal import read_proposal
 
@@ -96,12 +103,15 @@ def show_question(
     bound = question.binds_to.get("calls", ())
     form, is_approval = read_form(question), question.purpose is Purpose.APPROVAL
     # A server may say what its own call was for; the call was approved before.
-    calls = [] if form else [show_exact(write_call(call)) for call in bound]
+    exact = map(leave_out_uses, bound) if is_approval else bound
+    calls = [] if form else [show_exact(write_call(call)) for call in exact]
     explained = ""
     if is_approval:
         is_list = GRANTS_TO_TASK in question.binds_to
         # The lines of a list have numbers that it refers to.
         text, explained = "", text if is_list else leave_out_calls(text, bound)
+        if len(bound) == 1 and not is_list:
+            heading = describe_request(bound[0])[:MAX_TITLE] or heading
     if question.purpose is Purpose.IN_DOUBT:
         heading, text = words.in_doubt_title, ""
     proposal = read_proposal(question, display)

@@ -10,7 +10,9 @@ from markupsafe import Markup
 from backburner.actions.work.timeline import ItemType, TimelineItem, TimelinePage
 from backburner.core.conversation import Message, MessageRole
 from backburner.core.ids import ConversationId, RunId
+from backburner.core.question import DECLINE, NO
 from backburner.core.run import Run, RunKind, RunStatus
+from backburner.core.transitions import STOP
 from backburner.ports import Answerer, RunDetails, ShownCall, TimelineQuestion
 from backburner.web.display import Display, format_duration, format_money
 from backburner.web.markdown import RenderedMessages
@@ -41,6 +43,8 @@ _REQUEST = " Its request was: "
 #: request, unless it is kept from before: each page would take seconds.
 MAX_RENDERED_CHARS, BEGINNING_CHARS = 300_000, 1_000
 _CODE = re.compile(r"`([^`\n]+)`")
+#: Answers that a tick would contradict.
+_REFUSALS = frozenset({NO, DECLINE, STOP})
 _IN_PROGRESS = (RunStatus.RUNNING, RunStatus.QUEUED)
 
 
@@ -246,7 +250,7 @@ class Thread:
             key=key,
             answer=f"{asked.answer[:1].upper()}{asked.answer[1:]}.",
             how=f"{_describe_answerer(asked.answered_by)}, {when} · {name_question(question)}",
-            done=True,
+            done=asked.answer not in _REFUSALS,
         )
 
     def _show_skipped(self, run: Run, item: TimelineItem) -> ThreadItem:
