@@ -271,6 +271,9 @@ class Questions(Protocol):
     ) -> Sequence[tuple[ConversationId, Question]]:
         """Read the open questions of a purpose, oldest first."""
 
+    def unapproved_proposal(self, user: UserId, conversation_id: ConversationId) -> Question | None:
+        """Read the last question that proposed work; None: there is none, or one was approved."""
+
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
     def keep_answerer(self, user: UserId, question_id: QuestionId, credential: str) -> None: ...
     def snooze(self, user: UserId, question: Question) -> None: ...
