@@ -676,6 +676,8 @@ OF_THEIR_OWN: dict[str, Attempt] = {
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {
     *("audit.of_user", "audit.record"),
+    # A sender serves all users, and passes over those that it names.
+    "deliveries.lease",
     *(
         "accounts.change",
         "accounts.disable",
