@@ -87,6 +87,20 @@ async def test_a_profile_that_has_changed_gets_a_new_engine(app: App, data: Path
     assert app.deps.engines["local"] is not before
 
 
+async def test_keys_of_users_follow_the_kind_and_address_of_a_profile(app: App, data: Path) -> None:
+    (data / "models.toml").write_text(LOCAL)
+    await app.deps.reload_models()
+    assert app.deps.model_servers == {
+        "local": "openai key http://127.0.0.1:9/v1",
+        "demo": "demo key ",
+    }
+
+    (data / "models.toml").write_text(LOCAL.replace("127.0.0.1:9", "127.0.0.1:8"))
+    await app.deps.reload_models()
+
+    assert app.deps.model_servers["local"] == "openai key http://127.0.0.1:8/v1"
+
+
 @pytest.mark.parametrize(
     "text",
     ["profile = ", 'profile = "nobody"', LOCAL.replace("openai", "openapi"), "colour = 1"],

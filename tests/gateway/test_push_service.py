@@ -7,6 +7,7 @@ from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
+from structlog.testing import capture_logs
 from support.servers.push_service import Answer, PushServer, push_service
 
 from backburner.core.errors import BadRequest, ConnectionFailed, NotAllowed
@@ -168,8 +169,15 @@ async def test_a_name_is_looked_up_and_one_private_address_is_enough_to_refuse_i
     checked = CheckedPushService(resolve=resolve)
 
     await checked.check("https://push.example/send")
-    with pytest.raises(NotAllowed, match=r"two\.example resolves to 10\.0\.0\.1"):
-        await checked.check("https://two.example/send")
+    with capture_logs() as logs:
+        with pytest.raises(NotAllowed, match=r"two\.example is not at a public") as refused:
+            await checked.check("https://two.example/send")
+        with pytest.raises(ConnectionFailed, match=r"two\.example is not at a public") as caught:
+            await checked.post("https://two.example/send", b"", HEADERS)
+    # Members would look up the names of a private network.
+    assert "10.0.0.1" not in f"{refused.value} {refused.value.hint} {caught.value}"
+    assert all("10.0.0.1" in entry["error"] for entry in logs)
+    assert [entry["event"] for entry in logs] == ["push.address_refused"] * 2
     with pytest.raises(BadRequest, match=r"nowhere\.example of this subscription was not found"):
         await checked.check("https://nowhere.example/send")
 

@@ -14,7 +14,7 @@ from support.stage.vaults import TWO, given
 
 from backburner.actions.models import own_keys
 from backburner.core.conversation import PauseReason
-from backburner.core.errors import ModelAccessDenied
+from backburner.core.errors import EngineFailed, ModelAccessDenied, NotFound
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.ports import TurnRequest
@@ -167,6 +167,52 @@ async def test_a_key_that_cannot_be_opened_is_not_replaced_by_that_of_others(
     assert run.failure is not None
     assert "Your own key for scripted cannot be opened" in run.failure.message
     assert "master key one" in run.failure.message
+
+
+@pytest.mark.parametrize("after", ["openai http://elsewhere/v1", "claude-key http://here/v1"])
+async def test_a_key_is_sent_only_to_the_address_that_it_was_stored_for(
+    stage: Stage, provider: Provider, after: str
+) -> None:
+    stage.deps.model_servers = {PROFILE: "openai http://here/v1"}
+    await own_keys.set_key(stage.deps, USER, PROFILE, OWN)
+    stage.deps.model_servers = {PROFILE: after}
+    stage.deps.routes = Routes(names=(PROFILE, "other"), chat=PROFILE, background="other")
+    stage.deps.engines = {**stage.deps.engines, "other": ScriptedEngine(otherwise=provider)}
+    chat = await stage.chat()
+    await stage.say(chat, "Hello!")
+
+    await stage.work()
+
+    assert provider.keys == []
+    assert outages(stage) == []
+    (run,) = stage.history(chat)
+    assert run.failure is not None
+    assert "it had another address" in run.failure.message
+    assert "`backburner models key scripted`" in run.failure.message
+    assert await own_keys.list_profiles(stage.deps, USER) == set()
+
+
+async def test_a_key_is_given_again_for_a_new_address_or_removed_for_all(
+    stage: Stage, provider: Provider
+) -> None:
+    # As if it was stored before addresses were kept.
+    stage.database.run(
+        lambda tx: stage.deps.vault.put(tx.secrets, USER, f"model-key/{PROFILE}/", OWN.encode())
+    )
+    stage.deps.model_servers = {PROFILE: "openai http://elsewhere/v1"}
+    with pytest.raises(EngineFailed, match="Enter it again"):
+        await own_keys.find_key(stage.deps, USER, PROFILE)
+
+    await own_keys.set_key(stage.deps, USER, PROFILE, "sk-another")
+    await stage.say(await stage.chat(), "Hello!")
+    await stage.work()
+    assert provider.keys == [(USER, "sk-another")]
+    assert await own_keys.list_profiles(stage.deps, USER) == {PROFILE}
+
+    await own_keys.remove_key(stage.deps, USER, PROFILE)
+    assert await own_keys.find_key(stage.deps, USER, PROFILE) is None
+    with pytest.raises(NotFound):
+        await own_keys.remove_key(stage.deps, USER, PROFILE)
 
 
 async def test_without_the_setting_no_key_is_taken_or_used(

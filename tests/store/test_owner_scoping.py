@@ -168,6 +168,7 @@ SKIPPED = SkippedSlots(Gap(1, NOON, NOON), SkipReason.MISSED)
 ABOUT_ALLOWANCE = make.question(
     id=QuestionId("q_allowance"), purpose=Purpose.ALLOWANCE, binds_to={"about": "all of it"}
 )
+REJECTED = make.question(id=QuestionId("q_rejected"), purpose=Purpose.PROPOSAL)
 SAID = (system_message("Said."),)
 TOLD = (Notice(NoticeKind.RESULT, "Told."),)
 BEFORE = NOON - LEASE
@@ -493,6 +494,9 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "questions.conversation_of": lambda tx, me, _: tx.questions.conversation_of(me, make.QUESTION),
     "questions.open_of": lambda tx, me, home: tx.questions.open_of(me, home.kept.id),
+    "questions.unapproved_proposal": lambda tx, me, home: tx.questions.unapproved_proposal(
+        me, home.kept.id
+    ),
     "questions.purposes": lambda tx, me, _: tx.questions.purposes(me, [make.QUESTION]),
     "questions.open_of_all": lambda tx, me, home: tx.questions.open_of_all(me, [home.kept.id]),
     "questions.put": lambda tx, me, home: tx.questions.put(
@@ -672,6 +676,8 @@ OF_THEIR_OWN: dict[str, Attempt] = {
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {
     *("audit.of_user", "audit.record"),
+    # A sender serves all users, and passes over those that it names.
+    "deliveries.lease",
     *(
         "accounts.change",
         "accounts.disable",
@@ -815,6 +821,8 @@ def _queued_task(scene: Scene) -> tuple[Conversation, Claim]:
     scene.run(lambda tx: Waits(tx).begin(queued.turn, {make.OTHER: False}))
     scene.change(task, lambda found: transitions.ask_owner(found, make.question()))
     scene.change(task, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
+    scene.change(task, lambda found: transitions.ask_owner(found, REJECTED))
+    scene.run(lambda tx: tx.questions.close(USER, REJECTED.id, "no"))
     scene.change(task, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
     scene.say(task, profile="profile")
     scene.task(After(task.id), parent_id=task.id)

@@ -3,18 +3,23 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
+from typing import Any
 
+import pytest
 from sqlalchemy import text
 from support.doubles.channel import RecordingChannel
 from support.doubles.clock import SetClock
 from support.doubles.engine import End
 from support.requirements import requirement
+from support.stage.make import MATE
 from support.stage.stage import PLACE, Stage
 from support.stage.stages import clock, database, set_up, stage
+from support.stage.until import until
 from support.stage.whole_worker import working
 
 from backburner.core.conversation import Destination, Notify
-from backburner.core.errors import ChannelFailed
+from backburner.core.errors import ChannelFailed, StoreFailed
 from backburner.core.run import RunStatus
 from backburner.ports import ChannelMessage
 from backburner.worker.notice_deliverer import Deliverer
@@ -102,6 +107,61 @@ async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
     again = await stage.deps.store.transact(lambda tx: tx.deliveries.lease(lease=MINUTE))
     assert again is not None
     assert (again.channel, again.attempts) == ("hangs", 2)
+
+
+async def test_slow_places_of_one_user_leave_room_for_the_messages_of_others(
+    stage: Stage, clock: SetClock
+) -> None:
+    sending, goes_on = list[str](), asyncio.Event()
+
+    class Slow(RecordingChannel):
+        async def send(self, message: ChannelMessage) -> str | None:
+            sending.append(message.target)
+            await goes_on.wait()
+            return await super().send(message)
+
+    stage.deps.channels["slow"] = slow = Slow()  # type: ignore[index]
+    places = tuple(Destination("slow", str(number)) for number in range(9))
+    stage.engine.then(TOLD)
+    await stage.task(notify=Notify.ALWAYS, reports_to=places)
+    await stage.work()
+    clock.advance(timedelta(seconds=1))
+    stage.engine.then(TOLD)
+    await stage.task(
+        user=stage.user(MATE), notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "mate"),)
+    )
+    await stage.work()
+
+    deliverer = Deliverer(stage.deps)
+    sends = asyncio.create_task(deliverer.run_once())
+    await until(lambda: stage.channel.sent)
+    assert sending == ["0", "1"]
+    goes_on.set()
+    await sends
+    while await deliverer.run_once():
+        pass
+
+    assert len(slow.sent) == 9
+    assert len(stage.channel.sent) == 1
+
+
+async def test_what_was_leased_is_sent_although_the_next_lease_fails(stage: Stage) -> None:
+    stage.engine.then(TOLD)
+    places = (Destination(PLACE, "one"), Destination(PLACE, "two"))
+    await stage.task(notify=Notify.ALWAYS, reports_to=places)
+    await stage.work()
+    leases, transact = count(), stage.deps.store.transact
+
+    class Failing:
+        async def transact(self, work: Any, **limits: Any) -> Any:
+            if next(leases) == 1:
+                raise StoreFailed("The database is gone.")
+            return await transact(work, **limits)
+
+    with pytest.raises(StoreFailed):
+        await Deliverer(replace(stage.deps, store=Failing())).run_once()  # type: ignore[arg-type]
+
+    assert len(stage.channel.sent) == 1
 
 
 @requirement("Z-honest")

@@ -176,7 +176,13 @@ async def delete_summary(deps: Deps, user: UserId, conversation_id: Conversation
 
 
 async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await change(deps, user, conversation_id, lambda closed, _: transitions.reopen(closed))
+    """Reopen an archived conversation; what nobody has approved in it is proposed again."""
+
+    def transition(closed: Conversation, tx: Tx) -> Step:
+        proposed = tx.questions.unapproved_proposal(user, conversation_id)
+        return transitions.reopen(closed, proposed=proposed, now=tx.now)
+
+    return await change(deps, user, conversation_id, transition)
 
 
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:

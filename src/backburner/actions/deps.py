@@ -349,6 +349,8 @@ class Deps:
     claude: frozenset[str] = frozenset()
     #: Chooses the profile of a new conversation.
     routes: Routes = NO_ROUTES
+    #: Kind and address of the model of each profile: keys of users are for one of these.
+    model_servers: Mapping[str, str] = field(default_factory=dict)
     agents: Mapping[str, Agent] = field(default_factory=lambda: BUILT_IN)
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: Opens sessions with the servers of connections.

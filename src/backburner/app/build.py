@@ -77,6 +77,7 @@ def build(
         default_profile=machines.default_profile,
         toolbox=NoTools(),
         routes=machines.routes,
+        model_servers=machines.model_servers,
         agents=settings.agents,
         tool_servers=machines.tool_servers,
         oauth=machines.oauth,

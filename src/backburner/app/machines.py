@@ -97,6 +97,8 @@ class Machines:
     has_room: Callable[[str, int], bool] = lambda _name, _runs: True
     #: Selects the profile of a new conversation; engines are keyed by profile.
     routes: Routes = NO_ROUTES
+    #: Kind and address of the model of each profile.
+    model_servers: Mapping[str, str] = field(default_factory=dict)
     #: Engines that are immune to prompt injection.
     injection_proof: frozenset[str] = frozenset()
     #: Profiles whose agent is Claude Code.
@@ -183,6 +185,7 @@ def _with_engines(
         seats=settings.seats,
         has_room=lambda name, runs: name not in claude or _has_room(engines[name], runs),
         routes=settings.routes,
+        model_servers={profile.name: profile.server for profile in profiles},
         injection_proof=frozenset(profile.name for profile in profiles if profile.engine == "demo"),
         claude=claude,
     )

@@ -98,7 +98,7 @@ class ModelReloader:
     def _put_in_place(self) -> None:
         deps, machines, settings = self._app.deps, self._machines, self._settings
         # Engines first: threads of transactions may read in between.
-        deps.engines = machines.engines
+        deps.engines, deps.model_servers = machines.engines, machines.model_servers
         deps.injection_proof, deps.claude = machines.injection_proof, machines.claude
         deps.price_of = PriceList(
             settings.prices, settings.profiles.values(), now=self._app.clock.now

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 
 import httpx2
+import structlog
 
 from backburner.core.channels.push import MAX_ENDPOINT_CHARS
 from backburner.core.errors import BadRequest, ConnectionFailed, NotAllowed
@@ -28,7 +29,8 @@ from backburner.gateway.transport import (
 )
 from backburner.ports import PushAnswer
 
-REQUEST_TIMEOUT = timedelta(seconds=15)
+#: Services answer within a second; meanwhile a place for other messages is taken.
+REQUEST_TIMEOUT = timedelta(seconds=5)
 #: The longest time that a service may ask us to wait.
 MAX_RETRY_AFTER = timedelta(days=1)
 #: Of an answer, which has a reason in it at most.
@@ -36,6 +38,7 @@ MAX_READ_BYTES = 4_096
 #: Apple's services name a reason, such as BadJwtToken.
 _REASON = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
+_log = structlog.get_logger(__name__)
 
 #: While a request is made whose addresses no log may have, whatever its level.
 _is_unlogged = ContextVar("is_unlogged", default=False)
@@ -78,17 +81,17 @@ class CheckedPushService:
         for address in addresses:
             why = why_refused(ip_address(address.partition("%")[0]), allow=self._allow)
             if why is not None:
-                raise NotAllowed(
-                    f"The push service {url.host} resolves to {address}, which is {why}.",
-                    hint="Only public addresses and networks that the operator allows can be used.",
-                )
+                raise _refuse(url, f"{address} is {why}.")
 
     async def post(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> PushAnswer:
         unlogged = _is_unlogged.set(True)
         try:
             url = self._parse(endpoint)
             return await self._post(url, body, headers)
-        except (BadRequest, NotAllowed) as error:
+        except NotAllowed as error:
+            refused = _refuse(url, error.message)
+            raise ConnectionFailed(refused.message, hint=refused.hint, permanent=True) from None
+        except BadRequest as error:
             raise ConnectionFailed(error.message, hint=error.hint, permanent=True) from None
         except TimeoutError:
             seconds = self._within.total_seconds()
@@ -126,6 +129,15 @@ class CheckedPushService:
         if len(endpoint) > MAX_ENDPOINT_CHARS:
             raise BadRequest("The endpoint of this subscription is too long.")
         return url
+
+
+def _refuse(url: httpx2.URL, why: str) -> NotAllowed:
+    """Name the address to the operator only: users would look up names of a private network."""
+    _log.warning("push.address_refused", host=url.host, error=why)
+    return NotAllowed(
+        f"The push service {url.host} is not at a public address.",
+        hint="Only public addresses and networks that the operator allows can be used.",
+    )
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -456,9 +456,10 @@ async def _summarize(attempt: RunAttempt) -> None:
     offered = summary.offer_messages(messages)
     asked = _request(attempt, summary.request_summary(offered))
     ended: TurnEnded | None = None
+    engine = deps.engines[result.profile]
     try:
         request = await _with_own_key(attempt, replace(asked, schema=summary.SUMMARY_SCHEMA))
-        async with aclosing(deps.engines[result.profile].run(request, _Mute(attempt.gate))) as said:
+        async with aclosing(engine.run(request, _Mute(attempt.gate))) as said:
             async for event in said:
                 if isinstance(event, TurnEnded):
                     ended = event
@@ -515,12 +516,16 @@ async def _turn(attempt: RunAttempt, text: str, images: Sequence[Blob] = ()) -> 
 
 
 async def _with_own_key(attempt: RunAttempt, request: TurnRequest) -> TurnRequest:
-    """Use the user's own key for the model, if there is one."""
+    """Use the user's own key for the model, if there is one. The engine was taken just before."""
     profile, user = attempt.result.profile, attempt.claim.turn.user_id
     try:
         key = await own_keys.find_key(attempt.deps, user, profile)
+    except EngineFailed:
+        # Not with another key, or another model: nobody else pays for this.
+        attempt.result.own_keys.add(profile)
+        raise
     except VaultLocked as error:
-        # Not with another key: nobody else pays for this.
+        attempt.result.own_keys.add(profile)
         raise EngineFailed(
             f"Your own key for {profile} cannot be opened. {error.message}", hint=error.hint
         ) from None

@@ -51,6 +51,11 @@ class Profile:
     def secret(self) -> SecretStr | None:
         return self.key or self.token
 
+    @property
+    def server(self) -> str:
+        """Where its key is sent, and its kind: that of a user is for no other."""
+        return f"{self.engine} {'token' if self.token else 'key'} {self.address}"
+
 
 class BadProfile(ValueError):
     """An invalid profile; the message quotes nothing that may be secret."""

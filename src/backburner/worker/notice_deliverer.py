@@ -1,7 +1,8 @@
 """Delivers notices to channels, with leases and retries."""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ import structlog
 from backburner.actions.deps import Deps
 from backburner.core.channels.push import PUSH
 from backburner.core.errors import ChannelFailed, StoreFailed
+from backburner.core.ids import UserId
 from backburner.core.notice import point_to
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
@@ -32,6 +34,8 @@ class Deliverer:
     lease: timedelta = DELIVERY_LEASE
     #: Parts sent at the same time, so that a slow channel does not block the others.
     concurrency: int = 4
+    #: Of these for one user, so that their slow channels do not block other users.
+    per_user: int = 2
     #: Set to send nothing more.
     closed: bool = False
 
@@ -39,20 +43,28 @@ class Deliverer:
         """Send up to `concurrency` parts; True: there were any."""
         if self.closed:
             return False
-        sending = [self._deliver() for _ in range(self.concurrency)]
-        # Every send runs to its end: a cancelled one would be sent again.
-        results = await asyncio.gather(*sending, return_exceptions=True)
+        sending = list[asyncio.Task[None]]()
+        try:
+            served = Counter[UserId]()
+            while len(sending) < self.concurrency and (part := await self._lease(served)):
+                served[part.user_id] += 1
+                sending.append(asyncio.create_task(self._deliver(part)))
+        finally:
+            # Every send runs to its end: a cancelled one would be sent again.
+            results = await asyncio.gather(*sending, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        return any(results)
+        return bool(sending)
 
-    async def _deliver(self) -> bool:
-        part = await self.deps.store.transact(
-            lambda tx: tx.deliveries.lease(lease=self.lease), within=RUN_DEADLINE
+    async def _lease(self, served: Mapping[UserId, int]) -> Delivery | None:
+        """Lease the next part of a user who is not served enough."""
+        besides = [user for user, count in served.items() if count >= self.per_user]
+        return await self.deps.store.transact(
+            lambda tx: tx.deliveries.lease(lease=self.lease, besides=besides), within=RUN_DEADLINE
         )
-        if part is None:
-            return False
+
+    async def _deliver(self, part: Delivery) -> None:
         try:
             provider_id = await self._send(part)
         except ChannelFailed as error:
@@ -62,7 +74,6 @@ class Deliverer:
             await self._record_failure(part, ChannelFailed(f"Unexpected error: {error!r}"))
         else:
             await self._record(lambda tx: tx.deliveries.mark_sent(part, provider_id=provider_id))
-        return True
 
     async def _send(self, part: Delivery) -> str | None:
         channel = self.deps.channels.get(part.channel)

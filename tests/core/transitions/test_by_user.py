@@ -4,7 +4,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from support.cases.transition_cases import ASKS, BRIEF, DAILY, DONE, HOUR, NINE, RUN, WORK, working
+from support.cases.transition_cases import (
+    ASKS,
+    BRIEF,
+    DAILY,
+    DONE,
+    HOUR,
+    NINE,
+    RUN,
+    WORK,
+    proposed,
+    working,
+)
 from support.requirements import requirement
 from support.stage import make
 from support.stage.make import MESSAGE, NOON, USER
@@ -19,9 +30,10 @@ from backburner.core.conversation import (
     Session,
     Source,
     Status,
+    mark_brief,
 )
 from backburner.core.errors import BadRequest, BadSchedule, Conflict, TooLarge
-from backburner.core.question import Purpose, QuestionType
+from backburner.core.question import NO, Purpose, QuestionType
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate, Interval, Scheduled
 from backburner.core.transitions import FollowerEvent, Step, Stops
@@ -245,7 +257,7 @@ def test_an_event_that_the_status_does_not_allow_is_refused_with_a_reason() -> N
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
     refusals: list[Callable[[], Step]] = [
         lambda: transitions.archive(archived, now=NINE),
-        lambda: transitions.reopen(working()),
+        lambda: transitions.reopen(working(), proposed=None, now=NINE),
         lambda: transitions.receive_message(archived, "Hello?", message_id=MESSAGE, now=NINE),
         lambda: transitions.resume(waiting, now=NINE),
         lambda: transitions.run_now(waiting),
@@ -262,16 +274,58 @@ def test_an_event_that_the_status_does_not_allow_is_refused_with_a_reason() -> N
 
 def test_a_reopened_conversation_does_not_take_its_work_up_again() -> None:
     archived = transitions.archive(working(), now=NINE).conversation
-    reopened = transitions.reopen(archived).conversation
+    reopened = transitions.reopen(archived, proposed=None, now=NINE).conversation
 
     assert (reopened.status, reopened.schedule) == (Status.ACTIVE, None)
     assert reopened.ended_as is EndedAs.CANCELLED
 
 
-def test_a_dismissed_proposal_that_is_reopened_is_an_ordinary_conversation() -> None:
-    dismissed = make.conversation(status=Status.ARCHIVED, ended_as=EndedAs.DISMISSED)
+ENDINGS: dict[str, Callable[[Conversation], Step]] = {
+    "rejected": lambda c: transitions.answer(c, c.questions[0].id, NO, now=NOON),
+    "archived": lambda c: transitions.archive(c, now=NOON),
+    "deleted": lambda c: transitions.hide(c, now=NOON),
+    "cancelled": lambda c: transitions.cancel(c, now=NOON),
+    "cancelled with a reason": lambda c: transitions.cancel_and_archive(c, "No.", now=NOON),
+}
 
-    assert transitions.reopen(dismissed).conversation.ended_as is None
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_what_nobody_has_approved_is_archived_and_proposed_again(
+    ending: Callable[[Conversation], Step],
+) -> None:
+    proposal = mark_brief(proposed(schedule=DAILY, connections=("mail",)), outside=True)
+    (asked,) = proposal.questions
+
+    ended = ending(proposal)
+    again = transitions.reopen(ended.conversation, proposed=asked, now=NINE)
+
+    assert (ended.conversation.status, ended.conversation.schedule) == (Status.ARCHIVED, None)
+    assert (ended.stops, ended.conversation.questions) == (Stops.EVERYTHING, ())
+    assert asked.id in ended.withdrawn or ended.answered == ((asked.id, NO),)
+    (question,) = again.asked
+    assert (question.prompt, question.outside) == (asked.prompt, True)
+    assert question.binds_to == asked.binds_to
+    assert question.id != asked.id
+    assert again.notices
+    back = again.conversation
+    assert (back.status, back.questions) == (Status.WAITING_INPUT, (question,))
+    assert (back.schedule, back.next_run_at, back.ended_as, back.ended_at) == (
+        proposal.schedule,
+        None,
+        None,
+        None,
+    )
+
+
+def test_a_proposal_that_had_no_time_is_proposed_again_without_one() -> None:
+    without = transitions.apply_change(
+        replace(proposed(), schedule=None), replace(proposed(), schedule=None, title="B"), now=NOON
+    )
+    archived = transitions.archive(without.conversation, now=NOON).conversation
+
+    again = transitions.reopen(archived, proposed=without.asked[0], now=NINE)
+
+    assert (again.conversation.schedule, again.conversation.title) == (None, "B")
 
 
 def completed_job() -> Conversation:
@@ -368,7 +422,9 @@ def test_what_a_user_deletes_ends_and_may_come_back_without_its_work() -> None:
     )
 
     hidden = transitions.hide(works, now=NOON)
-    back = transitions.show_again(hidden.conversation, was_archived=False, lost_work=True)
+    back = transitions.show_again(
+        hidden.conversation, was_archived=False, proposed=None, now=NOON, lost_work=True
+    )
 
     assert hidden.conversation.status is Status.ARCHIVED
     assert (hidden.conversation.schedule, hidden.conversation.next_run_at) == (None, None)
@@ -385,6 +441,21 @@ def test_a_chat_that_a_user_deletes_comes_back_as_it_was() -> None:
     assert hidden.withdrawn == (make.QUESTION,)
     assert "withdrawn" in hidden.messages[0].content
     assert hidden.conversation.ended_as is None
-    archived = transitions.show_again(hidden.conversation, was_archived=True)
+    archived = transitions.show_again(
+        hidden.conversation, was_archived=True, proposed=None, now=NOON
+    )
     assert archived.conversation.status is Status.ARCHIVED
     assert archived.messages[0].content == "Restored."
+
+
+def test_a_proposal_that_a_user_deletes_comes_back_as_a_proposal() -> None:
+    asked = proposed().questions[0]
+    hidden = transitions.hide(proposed(), now=NOON).conversation
+
+    back = transitions.show_again(
+        hidden, was_archived=False, proposed=asked, now=NOON, lost_work=True
+    )
+
+    assert back.messages[0].content == "Restored."
+    assert back.asked == back.conversation.questions
+    assert back.asked[0].purpose is Purpose.PROPOSAL

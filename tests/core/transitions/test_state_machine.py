@@ -31,7 +31,7 @@ from backburner.core.conversation import (
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
-from backburner.core.question import NewQuestion, Purpose, QuestionType
+from backburner.core.question import YES, NewQuestion, Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, Run, RunKind
 from backburner.core.schedule import After, Cron, Event, Immediate, Interval, Schedule, Scheduled
 from backburner.core.transitions import Brief, Step
@@ -73,6 +73,8 @@ class Life(RuleBasedStateMachine):
     run: Run
     now: datetime
     epoch = 0
+    #: The last question that proposed its work, until it is approved.
+    proposed: Question | None = None
 
     @initialize(kind=st.sampled_from(list(Kind)), data=st.data())
     def is_born(self, kind: Kind, data: st.DataObject) -> None:
@@ -97,12 +99,18 @@ class Life(RuleBasedStateMachine):
         if kind is Kind.TASK and data.draw(st.booleans()):
             step = transitions.propose(new, user, brief, why="It may help.", now=self.now)
         self.conversation = step.conversation
+        self.remember_proposal(step)
         self.claim()
 
     def claim(self) -> None:
         """Take the turn for a background run under the schedule as it is."""
         self.epoch += 1
         self.run = make.run(epoch=self.epoch, schedule_revision=self.conversation.schedule_revision)
+
+    def remember_proposal(self, step: Step) -> None:
+        for question in step.asked:
+            if question.purpose is Purpose.PROPOSAL:
+                self.proposed = question
 
     def happen(self, event: str, case: EventCase, transition: Callable[[], Step]) -> Step | None:
         """Let something happen and compare what follows with the table."""
@@ -117,6 +125,7 @@ class Life(RuleBasedStateMachine):
         step = transition()
         assert step.conversation.status == wanted, (event, before, case)
         self.conversation = step.conversation
+        self.remember_proposal(step)
         return step
 
     def ends(
@@ -241,6 +250,8 @@ class Life(RuleBasedStateMachine):
         assert step is not None
         assert step.answered == ((question.id, said),)
         assert question.id not in {q.id for q in self.conversation.questions}
+        if question.purpose is Purpose.PROPOSAL and said == YES:
+            self.proposed = None
 
     @rule()
     def the_user_pauses(self) -> None:
@@ -284,7 +295,11 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def the_user_reopens(self) -> None:
-        self.happen("reopen", EventCase(self.now), lambda: transitions.reopen(self.conversation))
+        self.happen(
+            "reopen",
+            EventCase(self.now, question=self.proposed),
+            lambda: transitions.reopen(self.conversation, proposed=self.proposed, now=self.now),
+        )
 
     @rule(unattended=st.booleans())
     def a_reply_is_given(self, *, unattended: bool) -> None:
@@ -355,6 +370,12 @@ class Life(RuleBasedStateMachine):
         timed = isinstance(self.conversation.schedule, Immediate | Scheduled | Cron | Interval)
         if timed and self.conversation.status is Status.BACKGROUND:
             assert self.conversation.next_run_at is not None
+
+    @invariant()
+    def what_nobody_has_approved_asks_or_is_archived(self) -> None:
+        if self.proposed is not None and self.conversation.status is not Status.ARCHIVED:
+            purposes = {question.purpose for question in self.conversation.questions}
+            assert Purpose.PROPOSAL in purposes
 
     @invariant()
     def what_is_archived_is_over(self) -> None:

@@ -31,7 +31,7 @@ class EventCase:
     asks: bool = False
     #: A failure that is not retried.
     permanent: bool = False
-    #: The question that is answered, and the answer.
+    #: The question that is answered, and the answer; or the one that is asked again.
     question: Question | None = None
     answer: str = ""
 
@@ -119,6 +119,14 @@ def cancelled(conversation: Conversation, _: EventCase) -> Status | str:
     return CONFLICT if conversation.schedule is None else ACTIVE
 
 
+def cancelled_while_waiting(conversation: Conversation, _: EventCase) -> Status:
+    return ARCHIVED if is_proposal(conversation) else ACTIVE
+
+
+def reopened(_: Conversation, event: EventCase) -> Status:
+    return ACTIVE if event.question is None else WAITING
+
+
 def run_now_while_active(conversation: Conversation, _: EventCase) -> Status | str:
     has_work = conversation.schedule is not None or conversation.state.context
     return ACTIVE if has_work else CONFLICT
@@ -177,7 +185,12 @@ TABLE: dict[str, dict[Status, Cell]] = {
         WAITING: CONFLICT,
         ARCHIVED: CONFLICT,
     },
-    "cancel": {ACTIVE: cancelled, BACKGROUND: ACTIVE, WAITING: ACTIVE, ARCHIVED: CONFLICT},
+    "cancel": {
+        ACTIVE: cancelled,
+        BACKGROUND: ACTIVE,
+        WAITING: cancelled_while_waiting,
+        ARCHIVED: CONFLICT,
+    },
     "follow_up": {
         ACTIVE: followed_up,
         BACKGROUND: CONFLICT,
@@ -185,7 +198,7 @@ TABLE: dict[str, dict[Status, Cell]] = {
         ARCHIVED: CONFLICT,
     },
     "archive": {ACTIVE: ARCHIVED, BACKGROUND: ARCHIVED, WAITING: ARCHIVED, ARCHIVED: CONFLICT},
-    "reopen": {ACTIVE: CONFLICT, BACKGROUND: CONFLICT, WAITING: CONFLICT, ARCHIVED: ACTIVE},
+    "reopen": {ACTIVE: CONFLICT, BACKGROUND: CONFLICT, WAITING: CONFLICT, ARCHIVED: reopened},
     "reply": {ACTIVE: same, BACKGROUND: same, WAITING: same, ARCHIVED: same},
 }
 

@@ -376,7 +376,7 @@ def person(world: World) -> None:
         "resume": lambda c, tx: transitions.resume(c, now=tx.now),
         "cancel": lambda c, tx: transitions.cancel(c, now=tx.now),
         "archive": lambda c, tx: transitions.archive(c, now=tx.now),
-        "reopen": lambda c, _: transitions.reopen(c),
+        "reopen": lambda c, tx: transitions.reopen(c, proposed=None, now=tx.now),
         "set_schedule": lambda c, tx: transitions.set_schedule(
             c,
             Interval(timedelta(minutes=3), anchor=tx.now),

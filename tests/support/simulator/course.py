@@ -70,7 +70,13 @@ def _reopen_all(world: World) -> None:
     """Open what was archived and give it something to do: nothing of before may be in the way."""
     work = State(context={"prompt": "One thing more."})
     for user, which in world.conversations:
-        if actors.change(world, user, which, lambda c, _: transitions.reopen(c), "reopen"):
+        if actors.change(
+            world,
+            user,
+            which,
+            lambda c, tx: transitions.reopen(c, proposed=None, now=tx.now),
+            "reopen",
+        ):
             actors.change(
                 world,
                 user,

@@ -41,7 +41,10 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
 
 
 async def restore(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Show a deleted conversation again, with what was deleted with it. Its work stays stopped."""
+    """Show a deleted conversation again, with what was deleted with it. Its work stays stopped.
+
+    A proposal is proposed again.
+    """
 
     def work(tx: Tx) -> Conversation:
         deleted = tx.marks.lock_deleted(user, conversation_id)
@@ -103,6 +106,12 @@ def _show(tx: Tx, deleted: DeletedConversation, *, root: ConversationId) -> Conv
         return before
     tx.marks.show(before.user_id, before.id)
     lost_work = before.ended_as is EndedAs.CANCELLED and before.ended_at == deleted.deleted_at
-    step = transitions.show_again(before, was_archived=deleted.was_archived, lost_work=lost_work)
+    step = transitions.show_again(
+        before,
+        was_archived=deleted.was_archived,
+        proposed=tx.questions.unapproved_proposal(before.user_id, before.id),
+        now=tx.now,
+        lost_work=lost_work,
+    )
     save(tx, step)
     return step.conversation

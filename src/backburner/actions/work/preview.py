@@ -6,6 +6,7 @@ from itertools import islice
 
 from backburner.actions import create, lookup
 from backburner.actions.deps import Deps
+from backburner.actions.work.instructions import CheckInstructions
 from backburner.core import schedule as schedules
 from backburner.core import transitions
 from backburner.core.conversation import (
@@ -22,6 +23,7 @@ from backburner.core.schedule import Immediate
 from backburner.core.transitions import TEST_RUN_BATCH, Brief, Terms
 from backburner.core.work import estimate as estimates
 from backburner.core.work.estimate import Estimate
+from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import Tx
 
 PREVIEWED_TIMES = 5
@@ -61,8 +63,18 @@ async def preview(
     return await deps.store.read(work)
 
 
-async def start_test_run(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Run a task once as a separate job; only its result message reaches the task."""
+async def start_test_run(
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    *,
+    check_instructions: CheckInstructions | None = None,
+) -> Conversation:
+    """Run a task once as a separate job; only its result message reaches the task.
+
+    `check_instructions` refuses a caller who may not tell a proposal what to do: it may have been
+    changed by anyone who may write, and nobody has approved it.
+    """
     job_id, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> Conversation:
@@ -70,6 +82,9 @@ async def start_test_run(deps: Deps, user: UserId, conversation_id: Conversation
         job = create.find_committed(tx, user, job_id, attempts)
         attempts.append(True)
         if job is None:
+            is_proposed = task_status(task) is TaskStatus.PROPOSED
+            if is_proposed and check_instructions is not None:
+                check_instructions(tx, task)
             _check(tx, task)
             step = transitions.start_job(job_id, user, _brief(task), now=tx.now)
             marked = mark_brief(step.conversation, outside=may_contain_outside_text(task))

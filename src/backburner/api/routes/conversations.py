@@ -270,7 +270,8 @@ async def restore_conversation(
 ) -> ConversationOut:
     """Restore it within 30 seconds, with what was deleted with it.
 
-    Work that was stopped stays stopped: it has no schedule any more.
+    Work that was stopped stays stopped: it has no schedule any more. Work that was proposed and
+    never approved is proposed again.
     """
     await deletion.restore(deps, caller.user, conversation_id)
     return await load_conversation(deps, caller, conversation_id)
@@ -309,7 +310,7 @@ async def run_conversation_now(
 async def cancel_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
-    """Stop its background work for good. The conversation stays."""
+    """Stop its background work for good. The conversation stays; a proposal is archived."""
     await control.cancel(deps, Origin.by_user(caller.user), conversation_id)
     return await load_conversation(deps, caller, conversation_id)
 
@@ -364,6 +365,9 @@ async def start_afresh(
 async def reopen_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
-    """Reopen an archived conversation. Background work that was stopped stays stopped."""
+    """Reopen an archived conversation. Background work that was stopped stays stopped.
+
+    Work that was proposed and never approved is proposed again.
+    """
     await conversations.reopen(deps, caller.user, conversation_id)
     return await load_conversation(deps, caller, conversation_id)

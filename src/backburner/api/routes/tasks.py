@@ -173,7 +173,9 @@ async def start_test_run(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> 
     """Run a task or a proposal once. Its schedule and run count stay unchanged.
 
     Tool calls that need approval are not made: when it ends, one question lists them all. A yes
-    allows them in the next runs of the task.
+    allows them in the next runs of the task. To test a proposal that uses a connection or a folder
+    which the token was not given needs a credential that may approve.
     """
-    job = await preview.start_test_run(deps, caller.user, task_id)
+    check = consent.instructions_checker(caller)
+    job = await preview.start_test_run(deps, caller.user, task_id, check_instructions=check)
     return TaskTestRunOut(conversation_id=job.id, task_id=task_id)

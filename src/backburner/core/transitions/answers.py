@@ -202,11 +202,6 @@ def _decide_proposal(
     conversation: Conversation, question: Question, accepted: str, *, now: datetime
 ) -> Step:
     closed = close_question(replace(conversation, pause_reason=None), question)
-    # Who approves it makes it their own words.
-    marks = closed.state.outside - {CONTEXT_MARK}
-    closed = replace(closed, state=replace(closed.state, outside=marks))
-    if closed.session is None:
-        closed = replace(closed, outside_read=False)
     if accepted == NO:
         dismissed = end_work(closed, EndedAs.DISMISSED, now=now)
         return Step(
@@ -215,6 +210,11 @@ def _decide_proposal(
             stops=Stops.EVERYTHING,
             signal=FollowerEvent.GONE,
         )
+    # Who approves it makes it their own words.
+    marks = closed.state.outside - {CONTEXT_MARK}
+    closed = replace(closed, state=replace(closed.state, outside=marks))
+    if closed.session is None:
+        closed = replace(closed, outside_read=False)
     approved = conversation.schedule
     if isinstance(approved, Interval):
         approved = replace(approved, anchor=now)

@@ -24,7 +24,7 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import MessageId, QuestionId
-from backburner.core.question import match_chat_message, withdrawal_note
+from backburner.core.question import Question, match_chat_message, withdrawal_note
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import answers, create
@@ -206,7 +206,8 @@ def cancel(
 ) -> Step:
     """Cancel the work; the conversation stays. `running`: a background run is in progress.
 
-    The parent is told unless it did it itself; by whom, the user or the agent of the work.
+    The parent is told unless it did it itself; by whom, the user or the agent of the work. A
+    proposal is archived as well: nobody has approved the work that it describes.
     """
     refuse_archived(conversation)
     has_work = conversation.schedule is not None
@@ -216,7 +217,7 @@ def cancel(
     report = Report("It was cancelled.", failed=True, cancelled=True)
     if by_itself:
         report = Report("Its agent stopped it.", failed=True)
-    return Step(
+    step = Step(
         conversation=replace(cancelled, status=Status.ACTIVE, questions=()),
         messages=_withdrawal_notes(conversation),
         withdrawn=_open_question_ids(conversation),
@@ -224,6 +225,10 @@ def cancel(
         report=report if has_work and not by_parent else None,
         signal=FollowerEvent.ENDED if has_work else None,
     )
+    if not is_proposal(conversation):
+        return step
+    closed = replace(step.conversation, status=Status.ARCHIVED)
+    return replace(step, conversation=closed, stops=Stops.EVERYTHING, signal=FollowerEvent.GONE)
 
 
 def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str] = ()) -> Step:
@@ -261,25 +266,37 @@ def hide(conversation: Conversation, *, now: datetime) -> Step:
     )
 
 
-def show_again(conversation: Conversation, *, was_archived: bool, lost_work: bool = False) -> Step:
-    """Show a conversation again that its user had deleted. Work that was stopped stays stopped."""
+def show_again(
+    conversation: Conversation,
+    *,
+    was_archived: bool,
+    proposed: Question | None,
+    now: datetime,
+    lost_work: bool = False,
+) -> Step:
+    """Show a conversation again that its user had deleted. Work that was stopped stays stopped.
+
+    `proposed` is as in `reopen`.
+    """
     text = "Restored."
-    if lost_work:
+    if lost_work and proposed is None:
         text += " Its background work was stopped when it was deleted, and stays stopped."
-    status = Status.ARCHIVED if was_archived else Status.ACTIVE
-    return Step(
-        conversation=replace(conversation, status=status),
-        messages=(system_message(text, own=True),),
-    )
+    step = Step(conversation=conversation)
+    if not was_archived:
+        step = reopen(conversation, proposed=proposed, now=now)
+    return replace(step, messages=(system_message(text, own=True),))
 
 
-def reopen(conversation: Conversation) -> Step:
-    """Reopen an archived conversation; its work stays stopped."""
+def reopen(conversation: Conversation, *, proposed: Question | None, now: datetime) -> Step:
+    """Reopen an archived conversation; its work stays stopped.
+
+    `proposed` is the last question that proposed its work, if nobody has ever approved that. It is
+    asked again: without it, whoever may write could start what the owner has not consented to.
+    """
     if conversation.status is not Status.ARCHIVED:
         raise Conflict("This conversation is not archived.")
-    # A dismissed proposal that is reopened is an ordinary conversation.
-    if conversation.ended_as is EndedAs.DISMISSED:
-        conversation = replace(conversation, ended_as=None, ended_at=None)
+    if proposed is not None:
+        return create.propose_again(conversation, proposed, now=now)
     return Step(conversation=replace(conversation, status=Status.ACTIVE))
 
 

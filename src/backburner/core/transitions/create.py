@@ -21,9 +21,10 @@ from backburner.core.conversation import (
     check_state,
 )
 from backburner.core.errors import BadRequest
-from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
-from backburner.core.question import Purpose
+from backburner.core.ids import ConversationId, MessageId, RunId, UserId
+from backburner.core.question import Purpose, Question
 from backburner.core.schedule import Immediate, Interval, Schedule
+from backburner.core.schedule.serialize import from_json
 from backburner.core.transitions.shared_changes import open_question
 from backburner.core.transitions.step import Step
 from backburner.core.validation import check_text, normalize_title
@@ -129,15 +130,30 @@ def propose(
 
 def repropose(conversation: Conversation, *, now: datetime) -> Step:
     """Ask again about a proposal that was changed: approval is for what was shown."""
-    withdrawn: tuple[QuestionId, ...] = ()
-    why, zone = "", "UTC"
-    for question in conversation.questions:
-        withdrawn = (*withdrawn, question.id)
-        if question.purpose is Purpose.PROPOSAL:
-            why, zone = str(question.binds_to["why"]), str(question.binds_to.get("zone", zone))
-    changed = replace(conversation, questions=(), next_run_at=None)
-    step = open_question(changed, proposal.proposal_question(changed, why, now=now, zone=zone))
+    questions = conversation.questions
+    (last,) = (one for one in questions if one.purpose is Purpose.PROPOSAL)
+    step = _ask_again(replace(conversation, questions=(), next_run_at=None), last, now=now)
+    withdrawn = tuple(question.id for question in questions)
     return replace(step, withdrawn=withdrawn, drops_queued=True)
+
+
+def propose_again(conversation: Conversation, last: Question, *, now: datetime) -> Step:
+    """Propose work again whose proposal was withdrawn or rejected, with what it asked last."""
+    timed = last.binds_to["shown"]["schedule"]
+    proposed = replace(
+        conversation,
+        schedule=None if timed is None else from_json(timed),
+        # The same may be proposed again: the revision makes that a different question.
+        schedule_revision=conversation.schedule_revision + 1,
+        ended_as=None,
+        ended_at=None,
+    )
+    return _ask_again(proposed, last, now=now)
+
+
+def _ask_again(proposed: Conversation, last: Question, *, now: datetime) -> Step:
+    why, zone = str(last.binds_to["why"]), str(last.binds_to.get("zone", "UTC"))
+    return open_question(proposed, proposal.proposal_question(proposed, why, now=now, zone=zone))
 
 
 def _new_work(

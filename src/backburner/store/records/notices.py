@@ -1,7 +1,7 @@
 """Notices, and their deliveries: the outbox for channels."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,11 +39,12 @@ _is_of_deleted = exists().where(
     conversations.c.id == deliveries.c.conversation_id,
     ~is_shown,
 )
-_select_next = (
+select_next = (
     select(deliveries)
     .where(
         is_unsent,
         deliveries.c.not_before <= bindparam("at"),
+        deliveries.c.user_id.not_in(bindparam("besides", expanding=True)),
         ~_is_of_deleted,
         or_(deliveries.c.leased_until.is_(None), deliveries.c.leased_until < bindparam("tick")),
     )
@@ -187,10 +188,13 @@ class Notices(Group):
 
 
 class Deliveries(Group):
-    def lease(self, *, lease: timedelta) -> Delivery | None:
-        """Lease the next delivery, also one whose earlier lease has expired."""
-        values = {"at": self.tx.now, "tick": self.tx.tick}
-        row = self._execute(_select_next, values).one_or_none()
+    def lease(self, *, lease: timedelta, besides: Collection[UserId] = ()) -> Delivery | None:
+        """Lease the next delivery, also one whose earlier lease has expired.
+
+        `besides`: users whose deliveries are passed over.
+        """
+        values = {"at": self.tx.now, "tick": self.tx.tick, "besides": list(besides)}
+        row = self._execute(select_next, values).one_or_none()
         if row is None:
             return None
         values = {

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, exists, insert, literal, or_, select, union, update
+from sqlalchemy import and_, bindparam, case, exists, insert, literal, or_, select, union, update
 
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId
-from backburner.core.question import Purpose, Question
+from backburner.core.question import YES, Purpose, Question
 from backburner.ports import EventKind
 from backburner.store.context import Group
 from backburner.store.mapping import dump, to_question
@@ -44,6 +44,21 @@ _select_open_allowances = select(table.c.binds_to).where(
     is_open,
 )
 _select_open_with = _select_open.where(table.c.purpose == bindparam("purpose"))
+_select_last_proposal = (
+    select(table)
+    .where(
+        table.c.user_id == bindparam("owner"),
+        table.c.conversation_id == bindparam("conversation_id"),
+        table.c.purpose == Purpose.PROPOSAL.value,
+    )
+    # One that was approved comes first: it counts whatever was asked later.
+    .order_by(
+        case((table.c.answer == YES, 0), else_=1),
+        table.c.asked_at.desc(),
+        table.c.closed_at.desc(),
+    )
+    .limit(1)
+)
 _select_purposes = select(table.c.purpose).where(
     table.c.user_id == bindparam("owner"), table.c.id.in_(bindparam("question_ids", expanding=True))
 )
@@ -88,6 +103,12 @@ class Questions(Group):
     ) -> Sequence[tuple[ConversationId, Question]]:
         rows = self._execute(_select_open_with, {"owner": user, "purpose": purpose.value})
         return [(ConversationId(row.conversation_id), to_question(row)) for row in rows]
+
+    def unapproved_proposal(self, user: UserId, conversation_id: ConversationId) -> Question | None:
+        """Read the last question that proposed work; None: there is none, or one was approved."""
+        values = {"owner": user, "conversation_id": conversation_id}
+        row = self._execute(_select_last_proposal, values).one_or_none()
+        return None if row is None or row.answer == YES else to_question(row)
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]:
         values = {"owner": user, "question_ids": list(question_ids)}

@@ -11,6 +11,7 @@ import pytest
 from support.doubles.engine import Call, End
 from support.doubles.tool_servers import FakeServers
 from support.people.mcp_clients import over_http, text
+from support.people.task_calls import propose
 from support.people.tool_calls import children
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
@@ -19,7 +20,7 @@ from support.stage.stage import Stage
 
 from backburner.actions.deps import FolderRules
 from backburner.api.app import build_api
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import ConversationId
 from backburner.core.question import YES, Purpose
 from backburner.ports import FolderContent
@@ -173,6 +174,88 @@ async def test_a_write_token_times_runs_and_answers_work_that_uses_more_than_it(
         await client.do(method, f"/api/{path.format(task)}", body)
     # Without the mail, it is like other work.
     await client.do("PATCH", f"/api/tasks/{task}", {"prompt": WORDS, "connections": []})
+
+
+async def find_proposal(owner: Asker, stage: Stage) -> str:
+    """Let an agent of the owner propose work that uses the mail."""
+    chat = await stage.chat()
+    await owner.do("PUT", f"/api/conversations/{chat.id}/connections", {"names": ["mail"]})
+    stage.engine.then(propose(connections=["mail"]))
+    await stage.say(chat, "Think of something useful.")
+    await stage.work()
+    (proposal,) = (await owner.get("/api/tasks", status="proposed"))["items"]
+    assert proposal["connections"] == ["mail"]
+    return str(proposal["id"])
+
+
+#: What takes a proposal away without a yes, and what brings it back; `{p}` is its parent.
+WITHDRAWALS = {
+    "delete": [("DELETE", "{c}"), ("POST", "{c}/restore")],
+    "delete its parent": [("DELETE", "{p}"), ("POST", "{p}/restore")],
+    "archive": [("POST", "{c}/archive"), ("POST", "{c}/reopen")],
+    "archive its parent": [("POST", "{p}/archive"), ("POST", "{c}/reopen")],
+    "cancel": [("POST", "{c}/cancel")],
+    "cancel and reopen": [("POST", "{c}/cancel"), ("POST", "{c}/reopen")],
+    "cancel as a task": [("POST", "{t}/cancel"), ("POST", "{c}/reopen")],
+    "reject": [("OWNER", "{t}/reject"), ("POST", "{c}/reopen")],
+    "delete what was archived": [
+        ("POST", "{c}/archive"),
+        ("DELETE", "{c}"),
+        ("POST", "{c}/restore"),
+        ("POST", "{c}/reopen"),
+    ],
+}
+
+
+@requirement("A-mcp-isolation")
+@pytest.mark.parametrize("way", WITHDRAWALS.values(), ids=WITHDRAWALS)
+async def test_a_write_token_starts_no_proposal_by_taking_it_away_and_back(
+    owner: Asker, stage: Stage, servers: FakeServers, way: list[tuple[str, str]]
+) -> None:
+    which, client = await find_proposal(owner, stage), await make_client(owner)
+    paths = {
+        "c": f"/api/conversations/{which}",
+        "t": f"/api/tasks/{which}",
+        "p": f"/api/conversations/{load(stage, which).parent_id}",
+    }
+    await client.do("PATCH", paths["t"], {"prompt": WORDS})
+    await client.do("PATCH", paths["t"], {"interval": "12h"})
+
+    for method, path in way:
+        by = owner if method == "OWNER" else client
+        await by.do(method.replace("OWNER", "POST"), path.format_map(paths))
+    for method, path, body in (
+        ("PUT", f"{paths['c']}/schedule", {"when": "now"}),
+        ("POST", f"{paths['c']}/run-now", None),
+        ("POST", f"{paths['c']}/resume", None),
+        ("POST", f"{paths['t']}/test-run", None),
+    ):
+        await client(method, path, body)
+    stage.engine.then(Call("search", {"words": "password reset"}), End({"complete": True}))
+    await stage.work()
+
+    assert servers["mail"].calls == []
+    assert not any(WORDS in request.prompt for request in stage.engine.requests)
+    if len(way) > 1:
+        # The owner is asked again, about what it is now.
+        (asked,) = (await owner.get("/api/questions"))["items"]
+        assert WORDS in asked["prompt"]
+        assert "CI broke twice this week." in asked["prompt"]
+        await owner.do("POST", f"/api/questions/{asked['id']}/answer", {"answer": YES})
+        assert load(stage, which).status is Status.BACKGROUND
+
+
+async def test_a_write_token_tests_no_proposal_that_uses_more_than_it(
+    owner: Asker, stage: Stage
+) -> None:
+    which = await find_proposal(owner, stage)
+    plain, given = await make_client(owner), await make_client(owner, connections=["mail"])
+
+    refused = await plain("POST", f"/api/tasks/{which}/test-run")
+
+    assert refused.status_code == 403
+    assert "the connection mail" in refused.json()["detail"]
+    await given.do("POST", f"/api/tasks/{which}/test-run")
 
 
 async def test_a_write_token_follows_up_on_no_job_that_uses_more_than_it(

@@ -11,7 +11,7 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId, new_message_id
-from backburner.core.question import NO, YES
+from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunKind
 from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import system_message
@@ -51,6 +51,33 @@ def a_withdrawn_question_can_no_longer_be_answered(scene: Scene) -> None:
 
     closed = scene.run(lambda tx: tx.connection.execute(select(tables.questions)).one())
     assert (closed.closed_at, closed.answer) == (NOON, None)
+
+
+def the_last_proposal_is_found_until_one_was_approved(scene: Scene) -> None:
+    task = scene.task()
+
+    def find() -> QuestionId | None:
+        found = scene.run(lambda tx: tx.questions.unapproved_proposal(USER, task.id))
+        return None if found is None else found.id
+
+    def ask(name: str, answer: str | None) -> None:
+        asked = make.question(
+            id=QuestionId(name), purpose=Purpose.PROPOSAL, asked_at=scene.clock.now
+        )
+        scene.run(lambda tx: tx.questions.put(USER, task.id, [asked]))
+        scene.clock.advance(timedelta(minutes=1))
+        scene.run(lambda tx: tx.questions.close(USER, asked.id, answer))
+
+    scene.run(lambda tx: tx.questions.put(USER, task.id, [make.question()]))
+    assert find() is None
+    ask("q_c", NO)
+    assert find() == "q_c"
+    ask("q_a", None)
+    assert find() == "q_a"
+    ask("q_b", YES)
+    assert find() is None
+    ask("q_d", NO)
+    assert find() is None
 
 
 def a_message_that_needs_no_run_is_answered_by_what_was_stored_with_it(scene: Scene) -> None:

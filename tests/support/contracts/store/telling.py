@@ -10,12 +10,12 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core.conversation import Conversation, Destination
-from backburner.core.ids import QuestionId
+from backburner.core.ids import QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
 from backburner.ports import Delivery, DeliveryRow, DeliveryState, NoticeRow
 from backburner.store import tables
-from support.stage.make import NOON
+from support.stage.make import MATE, NOON, USER
 from support.stage.scene import LEASE, Scene
 
 PLACES = (Destination("discord", "somebody"), Destination("mail", "a@b"))
@@ -114,6 +114,22 @@ def a_notice_is_listed_with_the_state_of_each_of_its_deliveries(scene: Scene) ->
 
 def _row(target: str, state: DeliveryState, **more: Any) -> DeliveryRow:
     return DeliveryRow(channel="discord", target=target, state=state, **more)
+
+
+def the_parts_of_users_who_have_their_share_are_passed_over(scene: Scene) -> None:
+    busy, other = scene.task(reports_to=PLACES[:1]), scene.task(user=MATE, reports_to=PLACES[:1])
+    _tell(scene, busy, "One.", "Two.")
+    scene.clock.advance(timedelta(seconds=1))
+    _tell(scene, other, "Three.")
+
+    def take(*besides: UserId) -> UserId | None:
+        part = scene.run(lambda tx: tx.deliveries.lease(lease=LEASE, besides=besides))
+        return None if part is None else part.user_id
+
+    assert take() == USER
+    assert take(USER) == MATE
+    assert take(USER, MATE) is None
+    assert take() == USER
 
 
 def a_part_whose_sender_fell_silent_is_sent_by_another(scene: Scene) -> None:
