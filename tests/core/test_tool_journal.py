@@ -9,7 +9,7 @@ from support.stage.make import NOON
 from backburner.core import tool_journal, transitions
 from backburner.core.commands import Cage
 from backburner.core.content.file import FileReference
-from backburner.core.conversation import Status
+from backburner.core.conversation import State, Status
 from backburner.core.ids import CallId
 from backburner.core.prompt import quote_outside
 from backburner.core.question import Purpose
@@ -204,3 +204,23 @@ def test_only_our_own_tool_hands_over_files() -> None:
     ]
 
     assert tool_journal.find_hand_overs([*others, handed]) == [handed]
+
+
+def test_calls_whose_work_was_stopped_are_undone() -> None:
+    child = make.conversation(id=make.OTHER)
+    own = make.conversation(state=State(context={"prompt": "Stretch."}))
+    ours = {"server": OWN_SERVER, "tool": "schedule_work"}
+    made = entry(**ours, result=f"Scheduled as 'x' ({child.id}).")
+    here = entry(**ours, arguments={"what": "Stretch."}, result="Scheduled.")
+    others = [
+        entry(**ours, arguments={"what": "Look."}, result="Scheduled."),
+        entry(server=OWN_SERVER, tool="save_memory", arguments={"what": "Stretch."}),
+        # The words of a server say nothing about our work.
+        entry(result=f"Sent to {child.id}."),
+        replace(made, failed=True),
+        replace(made, done=False, result=None),
+        entry(**ours, arguments={}, result=None),
+    ]
+
+    assert tool_journal.find_undone([made, here, *others], [child, own]) == [made, here]
+    assert tool_journal.find_undone([made, here, *others], []) == []

@@ -435,6 +435,7 @@ ATTEMPTS: dict[str, Attempt] = {
         turn_of(me, home), home.call
     ),
     "tool_calls.of_run": lambda tx, me, home: tx.tool_calls.of_run(me, home.held.run.id),
+    "tool_calls.undo": lambda tx, me, home: tx.tool_calls.undo(me, [home.call], "Undone."),
     "tool_calls.settle": lambda tx, me, home: tx.tool_calls.settle(
         me, home.doubtful, "It happened."
     ),
@@ -474,6 +475,7 @@ ATTEMPTS: dict[str, Attempt] = {
         ).values()
         for message in messages
     ],
+    "messages.last_of_user": lambda tx, me, home: tx.messages.last_of_user(me, home.kept.id),
     "messages.remove_last": lambda tx, me, home: tx.messages.remove_last(me, home.kept.id),
     "notices.put": lambda tx, me, home: tx.notices.put(
         kept_by(me, home), TOLD, cause="new", run_id=None
@@ -516,6 +518,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "runs.end": lambda tx, me, home: tx.runs.end(me, home.held.run.id, SUCCESS),
     "runs.resume": lambda tx, me, home: tx.runs.resume(
         me, home.queued.run.id, epoch=9, unattended=True, worker="another"
+    ),
+    "runs.replies_since": lambda tx, me, home: tx.runs.replies_since(
+        me, home.chat.id, [run.id for run in tx.runs.history(USER, home.chat.id, limit=9)], NOON
     ),
     "runs.history": lambda tx, me, home: tx.runs.history(me, home.kept.id, limit=9),
     "runs.is_proven": lambda tx, me, home: tx.runs.is_proven(

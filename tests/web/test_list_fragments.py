@@ -383,3 +383,55 @@ async def test_the_bell_has_no_number_beside_that_of_questions(ask: Asker, stage
     assert html.count('aria-label="Notices, one new"') == 2
     assert html.count('class="news"') == 2
     assert 'class="count"' not in html
+
+
+async def test_a_message_that_waits_for_the_model_is_shown_as_waiting(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    await stage.say(chat, "Hello?")
+
+    row = await show(ask, f"rows?ids={chat.id}")
+
+    assert "Waits for the model" in row
+    assert "burner waits" in row
+    shown, tail = [await show(ask, f"c/{chat.id}{part}") for part in ("", "/tail")]
+    for html in (shown, tail):
+        assert "I answer as soon as the model is free." in html
+        assert f'data-call="POST {PATH}/{chat.id}/stop"' in html
+
+    stage.engine.then(Wait())
+    await stage.take_up()
+    for path in (f"rows?ids={chat.id}", f"c/{chat.id}", f"c/{chat.id}/tail"):
+        html = await show(ask, path)
+        assert not re.search("Waits for the model|as soon as the model is free", html)
+    assert "Working" in await show(ask, f"rows?ids={chat.id}")
+
+
+async def test_a_waiting_message_that_is_taken_back_waits_no_more(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    await stage.say(chat, "Hello?")
+
+    await ask.do("POST", f"{PATH}/{chat.id}/stop")
+
+    assert "Waits" not in await show(ask, f"rows?ids={chat.id}")
+
+
+async def test_a_reply_that_failed_is_shown_until_it_is_seen_or_answered(
+    ask: Asker, stage: Stage
+) -> None:
+    seen, again = await stage.chat(), await stage.chat()
+    for chat in (seen, again):
+        stage.engine.then(Fail(EngineFailed("The disk is full.", permanent=True)))
+        await stage.say(chat, "Hello?")
+        await stage.work()
+        row = await show(ask, f"rows?ids={chat.id}")
+        assert "The reply failed" in row
+        assert "burner failed" in row
+
+    await ask.do("POST", f"{PATH}/{seen.id}/seen")
+    await stage.say(again, "And now?")
+    await stage.work()
+
+    for chat in (seen, again):
+        assert "The reply failed" not in await show(ask, f"rows?ids={chat.id}")

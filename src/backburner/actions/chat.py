@@ -8,6 +8,7 @@ from backburner.actions.accounts import consent
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.actions.work import chosen_connections, files, folders
+from backburner.actions.work.replaced_work import ReplacedWork
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.connections.sign_in import CONNECTION
@@ -241,7 +242,8 @@ async def edit_last(
 ) -> SentMessage:
     """Replace the user's last message; everything after it is removed with it.
 
-    It is refused if the last one is another than `replaces`.
+    Work that replies to it had set up is stopped. It is refused if the last one is another than
+    `replaces`.
     """
     text, attachments = _read(message)
     check_message(text)
@@ -249,26 +251,30 @@ async def edit_last(
     message_id = new_message_id()
 
     def work(tx: Tx) -> SentMessage:
+        last = tx.messages.last_of_user(user, conversation_id)
+        if last is None:
+            tx.conversations.load(user, conversation_id)
+            raise Conflict("There is no message to edit.")
+        set_up = ReplacedWork(tx, user, last, again=last.content == text)
+        set_up.stop_children()
         conversation = tx.conversations.lock(user, conversation_id)
         if by is not None:
             _check_instructions(tx, by, conversation)
         attached = files.attach(tx, user, attachments)
-        try:
-            removed = tx.messages.remove_last(user, conversation_id)
-        except NotFound:
-            raise Conflict("There is no message to edit.") from None
-        if replaces not in (None, removed):
+        removed = tx.messages.remove_last(user, conversation_id)
+        if removed != last.id or replaces not in (None, removed):
             raise Conflict(
                 "You have sent another message since.", hint="Edit that one, or send a new one."
             )
         tx.runs.stop_reply(user, conversation_id)
         # The agent's session contains the removed messages, so a new one starts.
-        fresh = replace(conversation, session=None, summarized=False)
+        fresh = replace(set_up.stop_own(conversation), session=None, summarized=False)
         if conversation.summarized:
             tx.summaries.delete(user, conversation_id)
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
-        stopped = Step(conversation=fresh, stops=Stops.REPLIES)
+        notes = tuple(set_up.settle())
+        stopped = Step(conversation=fresh, messages=notes, stops=Stops.REPLIES)
         save(tx, stopped)
         step = transitions.receive_message(
             stopped.conversation,

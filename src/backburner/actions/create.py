@@ -62,7 +62,7 @@ def start(
     The caller holds the user lock. A reason in `proposed_because` makes it a proposal in any case.
     A proposal is the agent's idea; anything else the user has asked for, perhaps through an agent.
     """
-    brief = replace(brief, uses=common_uses(brief.uses, origin.uses))
+    brief = replace(brief, uses=common_uses(brief.uses, origin.uses), set_up_by=origin.run_id)
     if proposed_because is None and (origin.is_user or origin.may_start(origin.hold(tx))):
         brief = replace(brief, created_by=Author.USER)
         step = transitions.start_task(conversation_id, origin.user, brief, now=tx.now)

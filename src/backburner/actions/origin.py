@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation, Use, Uses
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.errors import Conflict
+from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.core.work import proposal
 from backburner.ports import Tx
@@ -55,6 +56,17 @@ class Origin:
         if self.turn is not None:
             return tx.turns.hold(self.turn)
         return tx.conversations.lock(self.user, self.conversation)
+
+    def hold_to_start(self, tx: Tx) -> Conversation:
+        """Lock the conversation to set up work; a run that was asked to stop sets up none."""
+        here = self.hold(tx)
+        if self.turn is not None and tx.turns.is_cancelled(self.turn):
+            raise Conflict("The user has stopped this run.", hint="Set up nothing more.")
+        return here
+
+    @property
+    def run_id(self) -> RunId | None:
+        return None if self.turn is None else self.turn.run_id
 
     def mark_outside_text(self, tx: Tx, deps: Deps) -> None:
         """Record that the agent has read outside text; clients track that themselves."""

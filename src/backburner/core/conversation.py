@@ -172,6 +172,8 @@ class Conversation:
     keeps_only: bool = False
 
     schedule: Schedule | None = None
+    #: The run whose agent set up this work; None: its owner did, or it was changed since.
+    set_up_by: RunId | None = None
     #: Increases with every change of the schedule; a run affects only the revision it was claimed
     #: under.
     schedule_revision: int = 0

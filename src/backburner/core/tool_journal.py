@@ -12,6 +12,7 @@ from typing import Any
 
 from backburner.core.commands import Cage
 from backburner.core.content.file import FileReference
+from backburner.core.conversation import Conversation
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.prompt import quote_outside
 from backburner.core.question import FIRST_REMINDER, REPEAT, Purpose, Question, QuestionType
@@ -24,6 +25,10 @@ from backburner.core.validation import canonical_json, escape_hidden
 
 MAX_ASKED_ARGUMENT_CHARS = 2_000
 MAX_RECEIPT_CHARS = 500
+#: Gives its own conversation work, or makes a task.
+SCHEDULE_TOOL = "schedule_work"
+#: The result of a call whose work was stopped with the message that asked for it.
+UNDONE = "Undone: the message that asked for it was replaced."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,19 @@ def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
 def describe_interrupted_calls(entries: Sequence[JournalEntry]) -> list[str]:
     """List the calls that may have changed files of their folder, and nothing else."""
     return [_describe(entry) for entry in entries if _may_be_done(entry) and entry.cage is not None]
+
+
+def find_undone(
+    entries: Iterable[JournalEntry], stopped: Sequence[Conversation]
+) -> Sequence[JournalEntry]:
+    """Find the calls that set up work which was stopped: a repeated run may make them again."""
+    return [
+        entry
+        for entry in entries
+        if entry.server == OWN_SERVER
+        and _is_receipt(entry)
+        and any(_set_up(entry, work) for work in stopped)
+    ]
 
 
 def find_hand_overs(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
@@ -167,6 +185,15 @@ def _name(entry: JournalEntry) -> str:
 
 def _describe(entry: JournalEntry) -> str:
     return f"{entry.tool} {_truncate(canonical_json(dict(entry.arguments)), MAX_RECEIPT_CHARS)}"
+
+
+def _set_up(entry: JournalEntry, work: Conversation) -> bool:
+    """Whether a call made this work: its result has the id of a child, else it has the prompt."""
+    if work.id in (entry.result or ""):
+        return True
+    prompt = work.state.context.get("prompt")
+    is_made = entry.tool == SCHEDULE_TOOL and prompt is not None
+    return is_made and entry.arguments.get("what") == prompt
 
 
 def _may_be_done(entry: JournalEntry) -> bool:

@@ -103,6 +103,10 @@ class ListFacts:
     seen_at: datetime | None = None
     pinned_at: datetime | None = None
     last_message: LastMessage | None = None
+    #: A message of its owner, or an answer, that no run has served yet.
+    awaits_reply: bool = False
+    #: Its last message, which they have not seen, is that of a reply that failed.
+    reply_failed: bool = False
     #: Of the root of a tree: what was spent in all of it, and its own allowance if it has one.
     spent: Amount = _NOTHING
     own_allowance: Allowance | None = None

@@ -217,6 +217,7 @@ class Messages(Protocol):
         Those that were written in the same transaction may be missing.
         """
 
+    def last_of_user(self, user: UserId, conversation_id: ConversationId) -> Message | None: ...
     def remove_last(self, user: UserId, conversation_id: ConversationId) -> MessageId:
         """Mark the user's last message and all later ones as replaced; return its id."""
 
@@ -291,6 +292,15 @@ class Runs(Protocol):
     def progress_of(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Progress]: ...
+    def replies_since(
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        run_ids: Collection[RunId],
+        since: datetime,
+    ) -> Collection[RunId]:
+        """Return those of some runs that are replies here and began since a time."""
+
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
         """Ask a running reply to stop; False: there is none."""
 
@@ -379,6 +389,9 @@ class ToolCalls(Protocol):
 
     def settle(self, user: UserId, call_id: CallId, result: str) -> None:
         """Record the owner's answer about a call marked unknown."""
+
+    def undo(self, user: UserId, call_ids: Collection[CallId], result: str) -> None:
+        """Give calls whose effects were taken back another result: none is answered with it."""
 
     def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]: ...
 

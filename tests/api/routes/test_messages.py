@@ -1,12 +1,13 @@
 """`/api/conversations/{id}/messages`: reading, saying, taking back, stopping."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from support.doubles.engine import Call, Say, Wait
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
-from support.stage.make import USER
+from support.stage.make import NOON, USER
 from support.stage.stage import BOUND, Stage
 from support.stage.until import until
 
@@ -14,9 +15,12 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.tasks import NewTask, add
 from backburner.core.accounts import Scope
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, EndedAs
+from backburner.core.schedule import Scheduled
+from backburner.store import tables
 
 PATH = "/api/conversations"
+HOUR = timedelta(hours=1)
 
 
 @requirement("A-api", "A-fields")
@@ -120,6 +124,25 @@ async def test_the_last_message_is_taken_back_and_said_differently(
 
     assert (await ask.get(path))["items"] == [said]
     assert said["content"] == "Hello!"
+
+
+async def test_work_of_a_replaced_message_is_listed_as_cancelled_only(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    await stage.say(chat, "Helo")
+    await stage.work()
+    (run,) = stage.history(chat)
+    task = await stage.task(Scheduled(NOON + HOUR), parent_id=chat.id)
+    change = tables.conversations.update().where(tables.conversations.c.id == task.id)
+    stage.database.run(lambda tx: tx.connection.execute(change.values(set_up_by=run.id)))
+
+    await ask.do("PUT", f"{PATH}/{chat.id}/messages/last", {"content": "Hello!"})
+
+    assert (await ask.get("/api/tasks"))["items"] == []
+    assert stage.load(task).ended_as is EndedAs.CANCELLED
+    said = (await ask.get(f"{PATH}/{chat.id}/messages"))["items"]
+    assert said[-1]["content"] == ("Stopped “Work”: the message that asked for it was changed.")
 
 
 async def test_a_reply_is_stopped(ask: Asker, stage: Stage) -> None:

@@ -51,7 +51,7 @@ async def reply_turn(stage: Stage, chat: Conversation) -> Turn:
     return claim.turn
 
 
-async def call(stage: Stage, turn: Turn, name: str, **arguments: Any) -> ToolResult:
+async def call(stage: Stage, turn: Turn, name: str, /, **arguments: Any) -> ToolResult:
     # Not loaded: the next transaction is that of the tool, and may be one that is to fail.
     chat = start_chat(
         turn.conversation_id, turn.user_id, now=stage.database.clock()[0]

@@ -122,7 +122,12 @@ async def update(
         if changes.model is not None:
             moved = transitions.with_model(conversation, deps.routes, changes.model.profile)
         step = transitions.edit_terms(
-            conversation, terms, now=tx.now, schedule=schedule, moved=moved
+            conversation,
+            terms,
+            now=tx.now,
+            schedule=schedule,
+            moved=moved,
+            by_run=origin.run_id,
         )
         note = transitions.model_note(conversation, moved)
         step = replace(step, messages=(*step.messages, *note))

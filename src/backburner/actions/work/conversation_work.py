@@ -63,7 +63,7 @@ async def start_work(deps: Deps, turn: Turn, request: WorkRequest) -> WorkReport
 
     def transaction(tx: Tx) -> WorkReport:
         tx.users.lock(turn.user_id)
-        here = tx.turns.hold(turn)
+        here = Origin.of(turn).hold_to_start(tx)
         # An earlier attempt may have been committed although its result was lost.
         work = _find_committed(tx, here, attempts)
         if work is None:
@@ -79,14 +79,19 @@ async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -
 
     def work(tx: Tx) -> WorkReport:
         zone = tx.users.lock(turn.user_id).zone
-        here, origin = tx.turns.hold(turn), Origin.of(turn)
+        origin = Origin.of(turn)
+        here = origin.hold_to_start(tx)
         before = tx.conversations.lock(turn.user_id, _find_one(name, _load(tx, turn)).id)
         schedule = parse_schedule(request.when, zone=zone, now=tx.now)
         state = before.state
         if request.prompt.strip():
             state = replace(state, context={**state.context, "prompt": request.prompt})
         step = transitions.set_schedule(
-            _with_notify(before, request), schedule, now=tx.now, state=state
+            _with_notify(before, request),
+            schedule,
+            now=tx.now,
+            state=state,
+            by_run=turn.run_id,
         )
         if not origin.may_start(here) or instructions.need_consent(tx, origin, here, before, step):
             wanted = WorkChange(
@@ -150,18 +155,23 @@ def _start(
     origin = Origin.of(turn)
     schedule = parse_schedule(request.when, zone=tx.users.load(turn.user_id).zone, now=tx.now)
     if origin.may_start(here) and not request.separate and here.schedule is None:
-        return _schedule_here(tx, deps, here, request, schedule)
+        return _schedule_here(tx, deps, turn, here, request, schedule)
     return create.start(tx, deps, origin, child, _brief(here, request, schedule))
 
 
 def _schedule_here(
-    tx: Tx, deps: Deps, here: Conversation, request: WorkRequest, schedule: Schedule
+    tx: Tx,
+    deps: Deps,
+    turn: Turn,
+    here: Conversation,
+    request: WorkRequest,
+    schedule: Schedule,
 ) -> Conversation:
     if not request.prompt.strip():
         raise BadRequest("Work needs a description.", hint="Describe the work.")
     state = State(context={"prompt": request.prompt, "description": ""}, step=FIRST_STEP)
     named = _with_title(tx, _with_notify(here, request), request)
-    step = transitions.set_schedule(named, schedule, now=tx.now, state=state)
+    step = transitions.set_schedule(named, schedule, now=tx.now, state=state, by_run=turn.run_id)
     active_limit.check(deps, tx, step.conversation, before=here)
     save(tx, step)
     return step.conversation

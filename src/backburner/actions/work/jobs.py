@@ -103,7 +103,7 @@ async def start(
     batch = batch.strip() or _new_batch(origin)
 
     def work(tx: Tx) -> Sequence[JobView]:
-        here = origin.hold(tx)
+        here = origin.hold_to_start(tx)
         # An earlier attempt may have been committed although its result was lost.
         with suppress(NotFound):
             return [_view(tx.conversations.load(origin.user, job_id)) for job_id in ids]
@@ -123,7 +123,8 @@ async def start(
                 uses=uses,
                 folder=_choose_folder(tx, deps, origin, here, request.folder, uses),
                 connections=chosen_connections.choose(tx, origin, request.connections, here=here),
-                parent_run_id=None if origin.turn is None else origin.turn.run_id,
+                set_up_by=origin.run_id,
+                parent_run_id=origin.run_id,
                 parent_message_id=message_id,
             )
             if by_user:

@@ -88,7 +88,7 @@ async def add(
 
     def work(tx: Tx) -> WorkReport:
         tx.users.lock(origin.user)
-        here = None if origin.is_user else origin.hold(tx)
+        here = None if origin.is_user else origin.hold_to_start(tx)
         task = create.find_committed(tx, origin.user, task_id, attempts)
         attempts.append(True)
         if task is None:

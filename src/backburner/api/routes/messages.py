@@ -116,7 +116,13 @@ async def send_message(
 async def replace_last_message(
     conversation_id: ConversationIdPath, body: EditedMessageBody, deps: AppDeps, caller: Writer
 ) -> MessageOut:
-    """Remove your last message and everything after it, and send this one instead."""
+    """Remove your last message and everything after it, and send this one instead.
+
+    Work that its replies had set up and that is not over is stopped: the schedule that they gave
+    this conversation is cleared, and tasks, jobs and open proposals are cancelled and archived.
+    What you have changed or approved since stays, as does everything that is older. A system
+    message says what was stopped. A reply that is being written is stopped as well.
+    """
     sent = await chat.edit_last(
         deps,
         caller.user,

@@ -56,6 +56,7 @@ from backburner.core.transitions.create import (
 )
 from backburner.core.transitions.edit import Terms, apply_change, cancel_and_archive, edit_terms
 from backburner.core.transitions.models import leave_demo, model_note, with_model
+from backburner.core.transitions.replaced import stop_child, stop_note, stop_own_work
 from backburner.core.transitions.restore import restore
 from backburner.core.transitions.runs import (
     MAX_CONTINUES,
@@ -145,6 +146,9 @@ __all__ = [
     "start_discovery",
     "start_job",
     "start_task",
+    "stop_child",
+    "stop_note",
+    "stop_own_work",
     "wait_for_sign_in",
     "with_model",
     "withdraw",

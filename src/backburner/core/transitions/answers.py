@@ -218,7 +218,7 @@ def _decide_proposal(
     approved = conversation.schedule
     if isinstance(approved, Interval):
         approved = replace(approved, anchor=now)
-    started = replace(closed, schedule=approved)
+    started = replace(closed, schedule=approved, set_up_by=None)
     if approved is not None:
         started = replace(started, next_run_at=schedule.first_run_at(approved, now=now))
     return Step(

@@ -23,7 +23,7 @@ from backburner.core.conversation import (
     make_title,
 )
 from backburner.core.errors import BadRequest, Conflict
-from backburner.core.ids import MessageId, QuestionId
+from backburner.core.ids import MessageId, QuestionId, RunId
 from backburner.core.question import Question, match_chat_message, withdrawal_note
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Immediate, Schedule
@@ -96,9 +96,17 @@ def receive_message(
 
 
 def set_schedule(
-    conversation: Conversation, schedule: Schedule, *, now: datetime, state: State | None = None
+    conversation: Conversation,
+    schedule: Schedule,
+    *,
+    now: datetime,
+    state: State | None = None,
+    by_run: RunId | None = None,
 ) -> Step:
-    """Give a conversation background work, or change when its work is due."""
+    """Give a conversation background work, or change when its work is due.
+
+    `by_run`: the run whose agent does it.
+    """
     refuse_archived(conversation)
     schedules.check_schedule(schedule, now=now)
     state = state or conversation.state
@@ -110,6 +118,7 @@ def set_schedule(
         restart_schedule(replace(conversation, schedule=schedule), now=now),
         status=Status.BACKGROUND if conversation.status is Status.ACTIVE else conversation.status,
         schedule_revision=conversation.schedule_revision + 1,
+        set_up_by=by_run if is_new or by_run == conversation.set_up_by else None,
         state=state,
         ended_as=None,
         ended_at=None,
@@ -330,6 +339,7 @@ def follow_up(
         restart_schedule(replace(conversation, schedule=Immediate()), now=now),
         status=Status.BACKGROUND,
         schedule_revision=conversation.schedule_revision + 1,
+        set_up_by=None,
         ended_as=None,
         ended_at=None,
         retrieved_at=None,

@@ -59,6 +59,7 @@ class Brief:
     profile: str | None = None
     reports_to: tuple[Destination, ...] = ()
     parent_id: ConversationId | None = None
+    set_up_by: RunId | None = None
     parent_run_id: RunId | None = None
     parent_message_id: MessageId | None = None
     root_id: ConversationId | None = None
@@ -177,6 +178,7 @@ def _new_work(
         title=normalize_title(brief.title),
         created_by=brief.created_by,
         parent_id=brief.parent_id,
+        set_up_by=brief.set_up_by,
         parent_run_id=brief.parent_run_id,
         parent_message_id=brief.parent_message_id,
         root_id=brief.root_id,

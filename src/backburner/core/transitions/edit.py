@@ -14,6 +14,7 @@ from backburner.core.conversation import (
     check_state,
 )
 from backburner.core.errors import BadRequest, Conflict
+from backburner.core.ids import RunId
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import by_user, create
 from backburner.core.transitions.shared_changes import is_proposal, refuse_archived
@@ -60,10 +61,12 @@ def edit_terms(
     now: datetime,
     schedule: Schedule | None = None,
     moved: Conversation | None = None,
+    by_run: RunId | None = None,
 ) -> Step:
     """Change the terms of work, and perhaps its schedule; a changed proposal is asked again.
 
-    `moved` is the conversation with another model, if that changes as well.
+    `moved` is the conversation with another model, if that changes as well; `by_run`, the run whose
+    agent changes it.
     """
     refuse_archived(conversation)
     _check_terms(conversation, terms)
@@ -85,8 +88,10 @@ def edit_terms(
         on_repeated_failure=terms.on_repeated_failure,
     )
     check_state(edited.state)
+    if edited != conversation and by_run != conversation.set_up_by:
+        edited = replace(edited, set_up_by=None)
     if schedule is not None:
-        step = by_user.set_schedule(edited, schedule, now=now)
+        step = by_user.set_schedule(edited, schedule, now=now, by_run=by_run)
     else:
         step = apply_change(conversation, edited, now=now)
     before = Terms.of(conversation)

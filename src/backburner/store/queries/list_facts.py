@@ -9,14 +9,18 @@ from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.content.excerpt import MAX_READ_CHARS, make_excerpt
 from backburner.core.conversation import MessageRole, Status
 from backburner.core.ids import ConversationId, MessageId, UserId
+from backburner.core.run import RunKind, RunStatus
 from backburner.ports import LastMessage, ListFacts
 from backburner.store.context import Group
 from backburner.store.tables import (
     allowances,
     conversations,
+    inbox,
     is_open,
+    is_unserved,
     messages,
     questions,
+    runs,
     totals,
 )
 
@@ -63,6 +67,30 @@ _first_unseen_question = (
     .correlate(conversations)
     .scalar_subquery()
 )
+_awaits_reply = (
+    select(_ONE)
+    .where(
+        inbox.c.user_id == conversations.c.user_id,
+        inbox.c.conversation_id == conversations.c.id,
+        is_unserved,
+        inbox.c.from_person,
+    )
+    .limit(_ONE)
+    .correlate(conversations)
+    .scalar_subquery()
+)
+_failed_reply = (
+    select(_ONE)
+    .where(
+        runs.c.user_id == _message.c.user_id,
+        runs.c.id == _message.c.run_id,
+        runs.c.kind == text(f"'{RunKind.REPLY.value}'"),
+        runs.c.status == text(f"'{RunStatus.FAILURE.value}'"),
+        _message.c.number > conversations.c.seen_number,
+    )
+    .correlate(conversations, _message)
+    .scalar_subquery()
+)
 #: Equal to `ConversationRow.unseen` above zero.
 is_unread = or_(
     _unseen_messages.limit(_ONE).scalar_subquery().is_not(None),
@@ -81,6 +109,8 @@ select_facts = (
         _message.c.role,
         func.substr(_message.c.content, 1, MAX_READ_CHARS).label("beginning"),
         _message.c.created_at.label("said_at"),
+        _awaits_reply.is_not(None).label("awaits_reply"),
+        _failed_reply.is_not(None).label("reply_failed"),
         totals.c.micros.label("spent_micros"),
         totals.c.tokens.label("spent_tokens"),
         allowances.c.scope,
@@ -149,4 +179,6 @@ def _to_facts(row: Any) -> ListFacts:
         seen_at=row.seen_at,
         pinned_at=row.pinned_at,
         last_message=last,
+        awaits_reply=bool(row.awaits_reply),
+        reply_failed=bool(row.reply_failed),
     )

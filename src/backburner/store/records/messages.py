@@ -49,7 +49,7 @@ _select_recent_of_each = (
     .order_by(_newest.c.number)
 )
 _select_last_of_user = (
-    select(messages.c.id, messages.c.number)
+    select(messages)
     .where(
         _in_conversation,
         messages.c.role == MessageRole.USER.value,
@@ -148,6 +148,11 @@ class Messages(Group):
             if runs is None or row.run_id in runs
             for file in load_references(row.files)
         ]
+
+    def last_of_user(self, user: UserId, conversation_id: ConversationId) -> Message | None:
+        key = {"owner": user, "conversation": conversation_id}
+        row = self._execute(_select_last_of_user, key).one_or_none()
+        return None if row is None else to_message(row)
 
     def remove_last(self, user: UserId, conversation_id: ConversationId) -> MessageId:
         """Mark the user's last message and all later ones as replaced; return its id."""

@@ -63,6 +63,12 @@ _select_recent = (
     .order_by(runs.c.started_at.desc(), runs.c.epoch.desc(), runs.c.id)
     .limit(bindparam("limit"))
 )
+_select_replies_since = select(runs.c.id).where(
+    _of_conversation,
+    runs.c.id.in_(bindparam("run_ids", expanding=True)),
+    runs.c.kind == RunKind.REPLY.value,
+    runs.c.started_at >= bindparam("since"),
+)
 _resume = (
     update(runs)
     .where(_by_id, is_queued)
@@ -375,6 +381,20 @@ class Runs(Group):
             for statement in (_delete_calls, _delete):
                 self._execute(statement, {"run_keys": run_keys})
         return len(old)
+
+    def replies_since(
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        run_ids: Collection[RunId],
+        since: datetime,
+    ) -> Collection[RunId]:
+        """Return those of some runs that are replies here and began since a time."""
+        if not run_ids:
+            return ()
+        values = {"owner": user, "conversation": conversation_id, "run_ids": list(run_ids)}
+        found = self._execute(_select_replies_since, {**values, "since": since}).scalars()
+        return set(map(RunId, found))
 
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
         self.tx.hint(Hint(HintKind.CANCEL, user, conversation_id))

@@ -115,6 +115,8 @@ conversations = Table(
     Column("deleted_at", Time),
     Column("deleted_with", Id),
     Column("was_archived", Boolean, nullable=False, server_default=false()),
+    #: The run whose agent set up its work, and nobody has changed it since.
+    Column("set_up_by", Id),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),

@@ -31,6 +31,7 @@ from backburner.web.routes.lists import Shown, show_times
 from backburner.web.views.about import AboutFacts, show_about
 from backburner.web.views.conversation_row import show_row
 from backburner.web.views.conversation_state import (
+    awaits_reply,
     describe_pause,
     describe_schedule,
     show_state,
@@ -65,6 +66,7 @@ async def show_chat(conversation_id: ConversationIdPath, deps: AppDeps, caller: 
         model=conversation.profile or deps.default_profile,
         question=_find_typed_question(row, display),
         writing=row.running is not None and row.running.kind is RunKind.REPLY,
+        waits=awaits_reply(row),
         facts=await _load_facts(deps, caller, row, display),
     )
 
@@ -90,8 +92,13 @@ async def show_tail(
     if since is not None:
         newer = [item for item in page.items if item.at >= since]
         page = TimelinePage(newer, page.runs, page.next)
-    thread = partial(_show_items, row, page, display, is_newest=True)
-    return await respond("pages/tail.html", display, thread=thread)
+    return await respond(
+        "pages/tail.html",
+        display,
+        thread=partial(_show_items, row, page, display, is_newest=True),
+        conversation=row.conversation,
+        waits=awaits_reply(row),
+    )
 
 
 @router.get("/page/c/{conversation_id}/asked")

@@ -63,6 +63,9 @@ def show_state(row: ConversationRow, display: Display) -> ShownState:
         return ShownState(burner="failed", line=describe_pause(conversation), tone="bad")
     if row.running is not None:
         return ShownState(burner="working", line=describe_work(row), tone="pilot")
+    reply = _show_reply(row)
+    if reply is not None:
+        return reply
     if conversation.pause_reason is not None:
         tone = "" if conversation.pause_reason is PauseReason.USER else "ember"
         return ShownState(burner="paused", line=describe_pause(conversation), tone=tone)
@@ -75,6 +78,21 @@ def show_state(row: ConversationRow, display: Display) -> ShownState:
     if conversation.status is Status.BACKGROUND:
         return ShownState(burner="waits", line=describe_schedule(conversation, display))
     return ShownState()
+
+
+def _show_reply(row: ConversationRow) -> ShownState | None:
+    words = load_words().list
+    if awaits_reply(row):
+        # Most are taken up within a moment.
+        return ShownState(burner="waits", line=words.awaits_reply, tone="late")
+    if row.facts.reply_failed:
+        return ShownState(burner="failed", line=words.reply_failed, tone="bad")
+    return None
+
+
+def awaits_reply(row: ConversationRow) -> bool:
+    """Say whether a message waits until a run can begin: for the model, or for other work."""
+    return row.facts.awaits_reply and row.running is None
 
 
 def describe_pause(conversation: Conversation) -> str:

@@ -26,7 +26,7 @@ from backburner.core.conversation import (
     WorkFolder,
     check_state,
 )
-from backburner.core.ids import ConversationId, new_conversation_id
+from backburner.core.ids import ConversationId, RunId, UserId, new_conversation_id
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.schedule import (
@@ -43,7 +43,7 @@ from backburner.core.transitions import Step
 from backburner.core.validation import MAX_INTEGER, MAX_JSON_DEPTH, json_size
 from backburner.store.tx import Tx
 from support.stage import make
-from support.stage.make import NOON, USER
+from support.stage.make import NOON, STRANGER, USER
 from support.stage.scene import Scene
 
 #: Quotes, placeholders, controls, both directions, and letters that are more than one.
@@ -74,6 +74,7 @@ FULL = Conversation(
     title=ANY_TEXT,
     created_by=Author.AGENT,
     parent_id=make.OTHER,
+    set_up_by=make.RUN,
     parent_run_id=make.RUN,
     parent_message_id=make.MESSAGE,
     root_id=make.OTHER,
@@ -278,3 +279,32 @@ def _fill(data: dict[str, Any]) -> dict[str, Any]:
     """Add text until there is no room for more."""
     room = MAX_STATE_BYTES - json_size({**data, "text": ""})
     return {**data, "text": "é" * (room // 2)}
+
+
+def replies_that_began_since_a_message_are_told_from_other_runs(scene: Scene) -> None:
+    chat = scene.chat()
+    assert scene.run(lambda tx: tx.messages.last_of_user(USER, chat.id)) is None
+    runs, since = [], list[datetime]()
+    for text in ("One.", "Two."):
+        scene.clock.advance(timedelta(seconds=1))
+        scene.say(chat, text)
+        last = scene.run(lambda tx: tx.messages.last_of_user(USER, chat.id))
+        assert last is not None
+        assert (last.content, last.conversation_id) == (text, chat.id)
+        since.append(last.created_at)
+        claim = scene.begin_reply()
+        runs.append(claim.run.id)
+        scene.finish(claim, "Hello.", served=scene.items(claim))
+    scene.task()
+    work = scene.begin_work()
+    runs.append(work.run.id)
+
+    def find(*of: RunId, after: datetime, owner: UserId = USER) -> set[RunId]:
+        return set(scene.run(lambda tx: tx.runs.replies_since(owner, chat.id, of, after)))
+
+    first, second, _ = runs
+    assert find(*runs, after=since[0]) == {first, second}
+    assert find(*runs, after=since[1]) == {second}
+    assert find(first, after=since[0]) == {first}
+    assert find(after=since[0]) == set()
+    assert find(*runs, after=since[0], owner=STRANGER) == set()

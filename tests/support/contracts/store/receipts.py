@@ -21,7 +21,7 @@ from backburner.core.transitions import Step
 from backburner.ports import CallEnd, Claim, SpendingState
 from backburner.store import tables
 from backburner.store.tx import Tx
-from support.stage.make import NOON, USER
+from support.stage.make import NOON, STRANGER, USER
 from support.stage.scene import Scene
 
 CALL = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "é", "n": 1})
@@ -52,6 +52,21 @@ def a_call_is_written_down_before_and_after(scene: Scene) -> None:
     assert begun == expected
     (ended,) = _calls(scene, claim)
     assert (ended.done, ended.result, ended.failed) == (True, "Sent.", False)
+
+
+def a_call_whose_effects_were_taken_back_has_another_result(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    undone, kept = _begin(scene, claim), _begin(scene, claim)
+    ends = [CallEnd(which, "Sent.") for which in (undone, kept)]
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, *ends))
+
+    scene.run(lambda tx: tx.tool_calls.undo(USER, [], "Undone."))
+    scene.run(lambda tx: tx.tool_calls.undo(STRANGER, [kept], "Undone."))
+    scene.run(lambda tx: tx.tool_calls.undo(USER, [undone], "Undone."))
+
+    calls = {entry.id: (entry.failed, entry.result) for entry in _calls(scene, claim)}
+    assert calls == {undone: (True, "Undone."), kept: (False, "Sent.")}
 
 
 def a_holder_that_lost_its_turn_ends_no_call(scene: Scene) -> None:

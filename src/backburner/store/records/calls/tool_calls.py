@@ -1,7 +1,7 @@
 """The journal of tool calls: each is stored before it is made, and again with its result."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from sqlalchemy import Row, and_, bindparam, insert, select, update
@@ -39,6 +39,14 @@ _settle = (
         files=None,
         ended_at=bindparam("at"),
     )
+)
+_undo = (
+    update(tool_calls)
+    .where(
+        tool_calls.c.user_id == bindparam("owner"),
+        tool_calls.c.id.in_(bindparam("call_ids", expanding=True)),
+    )
+    .values(result=bindparam("new_result"), failed=True)
 )
 _mark_unknown = (
     update(tool_calls)
@@ -120,6 +128,12 @@ class ToolCalls(Group):
         """Store the result of a call that was in doubt."""
         values = {"owner": user, "call_id": call_id, "new_result": result, "at": self.tx.now}
         self._update_one(_settle, values)
+
+    def undo(self, user: UserId, call_ids: Collection[CallId], result: str) -> None:
+        """Give calls whose effects were taken back another result: none is answered with it."""
+        if call_ids:
+            values = {"owner": user, "call_ids": list(call_ids), "new_result": result}
+            self._execute(_undo, values)
 
     def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]:
         """Read the calls of a run, oldest first."""

@@ -29,7 +29,7 @@ from backburner.core.ids import (
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.outcome import NeedsInput
 from backburner.core.question import NewQuestion, QuestionType
-from backburner.core.run import RunStatus
+from backburner.core.run import Failure, FailureKind, RunEnding, RunStatus
 from backburner.core.transitions.step import Step, system_message, worker_message
 from backburner.core.work.list_states import ListState, list_states
 from backburner.ports import (
@@ -186,6 +186,34 @@ def the_last_message_is_shown_as_plain_text(scene: Scene) -> None:
     assert len(last.excerpt) <= 121
     assert (last.role, last.created_at) == (MessageRole.ASSISTANT, scene.clock.now)
     assert last.id == _message_ids(scene, chat)[0]
+
+
+def a_message_awaits_its_reply_until_a_run_has_served_it(scene: Scene) -> None:
+    chat, other = scene.chat(), scene.chat()
+    scene.say(chat)
+    assert _row(scene, chat).facts.awaits_reply
+    assert not _row(scene, other).facts.awaits_reply
+
+    _reply(scene, "Hello.")
+
+    assert not _row(scene, chat).facts.awaits_reply
+
+
+def a_failed_reply_is_told_until_its_owner_looks_or_another_message_follows(scene: Scene) -> None:
+    failed, seen, again = (scene.chat() for _ in range(3))
+    for chat in (failed, seen, again):
+        scene.say(chat)
+        _fail_reply(scene)
+        assert _row(scene, chat).facts.reply_failed
+    _see(scene, seen)
+    scene.say(again)
+    task = scene.task()
+    scene.finish(scene.begin_work(), Failure(FailureKind.TOOL, "It broke."))
+
+    shown = {
+        chat.id for chat in (failed, seen, again, task) if _row(scene, chat).facts.reply_failed
+    }
+    assert shown == {failed.id}
 
 
 def pinned_conversations_are_listed_apart_page_by_page(scene: Scene) -> None:
@@ -406,6 +434,18 @@ def _told(found: Conversation, text: str) -> Step:
 def _reply(scene: Scene, text: str) -> None:
     claim = scene.begin_reply()
     scene.finish(claim, text, served=scene.items(claim))
+
+
+def _fail_reply(scene: Scene) -> None:
+    claim, failure = scene.begin_reply(), Failure(FailureKind.MODEL, "It broke.")
+    served = [item.id for item in scene.items(claim)]
+    ending = RunEnding(status=RunStatus.FAILURE, failure=failure)
+
+    def commit(tx: Tx) -> None:
+        step = transitions.fail_reply(tx.turns.hold(claim.turn), failure)
+        tx.turns.commit(claim.turn, step, ending, served=served)
+
+    scene.run(commit)
 
 
 def _see(scene: Scene, conversation: Conversation, up_to: MessageId | None = None) -> bool:
