@@ -11,7 +11,10 @@ from backburner.actions.work import jobs
 from backburner.actions.work.jobs import JobRequest
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
+from backburner.core.schedule import Cron
 from backburner.web.page_routes import add_pages
+
+DAILY = Cron("0 9 * * *", "UTC")
 
 __all__ = ["ask", "ask_as", "client", "clock", "database", "mate", "set_up", "stage"]
 
@@ -122,3 +125,42 @@ async def test_a_time_without_a_zone_is_refused(ask: Asker, stage: Stage) -> Non
     answer = await ask("GET", f"/page/c/{chat.id}/tail?since=2026-01-01T00:00:00")
 
     assert answer.status_code == 422
+
+
+async def test_the_last_background_run_can_be_run_again_where_it_failed(
+    ask: Asker, stage: Stage
+) -> None:
+    stage.engine.then(Fail(EngineFailed("The disk is full.", permanent=True)))
+    task = await stage.task(DAILY)
+    await ask.do("POST", f"/api/conversations/{task.id}/run-now")
+    await stage.work()
+    run_now = f'data-call="POST /api/conversations/{task.id}/run-now"'
+
+    failed = (await read(ask, task)).partition('<article class="background failed"')[2]
+    assert run_now in failed.partition("</article>")[0]
+
+    stage.engine.then(End({"complete": False, "message": "All is well."}))
+    await ask.do("POST", f"/api/conversations/{task.id}/run-now")
+    await stage.work()
+    html = await read(ask, task)
+    for block in html.split('<article class="background')[1:]:
+        assert run_now not in block.partition("</article>")[0]
+
+
+async def test_a_file_that_is_no_image_says_that_it_is_downloaded(ask: Asker) -> None:
+    taken = await ask(
+        "POST",
+        "/api/files?name=table.csv",
+        content=b"a,b\n1,2\n",
+        headers={"content-type": "application/octet-stream"},
+    )
+    digest = taken.json()["digest"]
+    made = await ask.do(
+        "POST",
+        "/api/conversations",
+        {"message": "Read this.", "attachments": [{"digest": digest, "name": "table.csv"}]},
+    )
+    html = (await ask("GET", f"/page/c/{made['id']}")).text
+
+    card = html.partition('data-name="table.csv"')[2].partition("</button>")[0]
+    assert '<span class="hidden-text">Download</span>' in card

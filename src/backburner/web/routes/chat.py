@@ -18,7 +18,7 @@ from backburner.api.http.pages import PageQuery, write_cursor
 from backburner.api.schemas.base import ConversationIdPath, check_id
 from backburner.api.schemas.conversation import list_next_times
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import ConversationId, MessageId
 from backburner.core.question import CONSENT, QuestionType
 from backburner.core.run import RunKind
@@ -172,7 +172,14 @@ def _show_items(
     conversation = row.conversation
     running, progress = row.running, row.progress
     doing = {} if running is None or progress is None else {running.run_id: progress.text}
-    thread = Thread(conversation.id, conversation.title, display, _rendered, doing)
+    thread = Thread(
+        conversation.id,
+        conversation.title,
+        display,
+        _rendered,
+        doing,
+        may_run=conversation.has_work and conversation.status in (Status.ACTIVE, Status.BACKGROUND),
+    )
     return list(thread.show(page, is_newest=is_newest))
 
 
