@@ -66,11 +66,11 @@ function startThread(page, { signal }) {
       if (!content) return void setTimeout(refreshTail, 2 * PROGRESS_INTERVAL);
       const known = new Set([...tail.children].map((item) => item.id));
       const news = [...content.children].filter((item) => item.id && !known.has(item.id));
-      const told = news.filter((item) => item.matches(".message.theirs, .background"));
+      const told = news.filter((item) => item.matches(".message.theirs, .background, .question"));
       const isWriting = content.querySelector("[data-writing]")?.dataset.writing ?? null;
       if (told.length) {
         if (!isAtEnd()) unread += told.length;
-        announce((told.at(-1).querySelector(".body") ?? told.at(-1)).textContent.trim().slice(0, 400));
+        announce(told.map((item) => item.dataset.said ?? (item.querySelector(".body") ?? item).textContent.trim().slice(0, 400)).join(" "));
       }
       keepPlace(() => {
         patch(tail, content);
