@@ -60,6 +60,8 @@ class Thread:
     doing: Mapping[RunId, str] = field(default_factory=dict)
     #: The work of the conversation can be run at once.
     may_run: bool = False
+    #: What is asked before that.
+    run_confirm: str = ""
     items: list[ThreadItem] = field(default_factory=list)
     _runs: Mapping[RunId, tuple[Run, RunDetails]] = field(default_factory=dict)
     #: Runs whose message is on the page: they are shown with it.
@@ -306,7 +308,7 @@ class Thread:
             if isinstance(item, ShownBackground):
                 if self.may_run and item.state == "failed":
                     call = f"POST /api/conversations/{self.conversation_id}/run-now"
-                    self.items[number] = replace(item, run_again=call)
+                    self.items[number] = replace(item, run_again=call, run_confirm=self.run_confirm)
                 return
 
     def _mark_own(self, before: int) -> bool:

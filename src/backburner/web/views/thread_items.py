@@ -77,6 +77,7 @@ class ShownBackground(Said):
     facts: str
     #: The request that runs the work now, if this was its last run and has failed.
     run_again: str = ""
+    run_confirm: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
