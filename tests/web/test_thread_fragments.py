@@ -1,5 +1,7 @@
 """What stands in a conversation: marks, results of jobs, heads."""
 
+import re
+
 import pytest
 from support.doubles.engine import End, Fail, Say
 from support.stage.api_stage import Asker, ask, ask_as, client, mate
@@ -9,9 +11,13 @@ from support.stage.stages import clock, database, set_up, stage
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
 from backburner.actions.work.jobs import JobRequest
+from backburner.core.content.attachment import MAX_ATTACHMENTS
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
+from backburner.core.schedule import Cron
 from backburner.web.page_routes import add_pages
+
+DAILY = Cron("0 9 * * *", "UTC")
 
 __all__ = ["ask", "ask_as", "client", "clock", "database", "mate", "set_up", "stage"]
 
@@ -122,3 +128,97 @@ async def test_a_time_without_a_zone_is_refused(ask: Asker, stage: Stage) -> Non
     answer = await ask("GET", f"/page/c/{chat.id}/tail?since=2026-01-01T00:00:00")
 
     assert answer.status_code == 422
+
+
+async def test_a_question_says_what_is_announced_when_it_arrives(ask: Asker, stage: Stage) -> None:
+    asked = {"type": "confirmation", "prompt": "Shall I push <b>it</b>?"}
+    stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": asked}))
+    task = await stage.task()
+    await stage.work()
+    await ask.do("PATCH", f"/api/conversations/{task.id}", {"title": "Nightly builds"})
+
+    html = await read(ask, task)
+
+    assert 'data-said="Nightly builds asks: Shall I push &lt;b&gt;it&lt;/b&gt;?"' in html
+
+
+async def test_the_last_background_run_can_be_run_again_where_it_failed(
+    ask: Asker, stage: Stage
+) -> None:
+    stage.engine.then(Fail(EngineFailed("The disk is full.", permanent=True)))
+    task = await stage.task(DAILY)
+    await ask.do("POST", f"/api/conversations/{task.id}/run-now")
+    await stage.work()
+    run_now = f'data-call="POST /api/conversations/{task.id}/run-now"'
+
+    failed = (await read(ask, task)).partition('<article class="background failed"')[2]
+    assert run_now in failed.partition("</article>")[0]
+
+    stage.engine.then(End({"complete": False, "message": "All is well."}))
+    await ask.do("POST", f"/api/conversations/{task.id}/run-now")
+    await stage.work()
+    html = await read(ask, task)
+    for block in html.split('<article class="background')[1:]:
+        assert run_now not in block.partition("</article>")[0]
+
+
+async def test_an_archived_conversation_says_so_in_its_head_and_can_be_reopened_beside_the_field(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    head = f"/page/c/{chat.id}/head"
+    assert "data-archived" not in (await ask("GET", head)).text
+
+    await ask.do("POST", f"/api/conversations/{chat.id}/archive")
+
+    # The head follows changes; the style sheet shows the note or the field by it.
+    assert "data-archived" in (await ask("GET", head)).text
+    assert f'data-call="POST /api/conversations/{chat.id}/reopen"' in await read(ask, chat)
+
+
+async def test_a_command_that_ends_work_asks_first(ask: Asker, stage: Stage) -> None:
+    task = await stage.task(DAILY)
+    path = f"/api/conversations/{task.id}"
+    html = await read(ask, task)
+    commands = {
+        name: attributes
+        for attributes, name in re.findall(r'<(?:a|button) ([^>]*data-name="(/\w+)"[^>]*)>', html)
+    }
+
+    assert f'data-call="POST {path}/cancel"' in commands["/cancel"]
+    assert 'data-confirm="Stop this work for good?' in commands["/cancel"]
+    assert "data-confirm" not in commands["/run"]
+    assert 'href="/needs-you"' in commands["/needs"]
+
+
+async def test_commands_that_need_no_conversation_are_there_before_it(ask: Asker) -> None:
+    html = (await ask("GET", "/page/new")).text
+
+    names = set(re.findall(r'data-name="(/\w+)"', html))
+    assert names == {"/new", "/needs", "/running", "/spending", "/keys"}
+
+
+async def test_a_file_that_is_no_image_says_that_it_is_downloaded(ask: Asker) -> None:
+    taken = await ask(
+        "POST",
+        "/api/files?name=table.csv",
+        content=b"a,b\n1,2\n",
+        headers={"content-type": "application/octet-stream"},
+    )
+    digest = taken.json()["digest"]
+    made = await ask.do(
+        "POST",
+        "/api/conversations",
+        {"message": "Read this.", "attachments": [{"digest": digest, "name": "table.csv"}]},
+    )
+    html = (await ask("GET", f"/page/c/{made['id']}")).text
+
+    card = html.partition('data-name="table.csv"')[2].partition("</button>")[0]
+    assert '<span class="hidden-text">Download</span>' in card
+
+
+async def test_the_field_says_how_many_files_a_message_can_have(ask: Asker) -> None:
+    html = (await ask("GET", "/page/new")).text
+
+    assert f'data-max-files="{MAX_ATTACHMENTS}"' in html
+    assert f"At most {MAX_ATTACHMENTS} files fit in a message; take {{number}} away." in html

@@ -1,6 +1,7 @@
 """Conversations in a real browser: what is said, asked and done is shown at once, everywhere."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -39,14 +40,47 @@ async def test_a_conversation_begins_with_a_message_and_goes_on(visitor: Visitor
     await write(page, "thanks")
     await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
     await expect(page.locator("#composer")).to_have_value("")
+    # Somebody looks at it, however soon it came after the message.
+    row = page.locator(f"#row-{page.url.rpartition('/')[2]}")
+    await expect(row.locator(".state")).to_contain_text("You are welcome")
+    await expect(row).not_to_have_class(re.compile("unread"))
     # Only the last message of one's own can be changed.
     await expect(page.get_by_role("button", name="Edit")).to_have_count(1)
     await page.keyboard.press("ArrowUp")
     await expect(page.locator("#composer")).to_have_value("thanks")
     await page.locator("#composer").fill("what are you working on?")
+    # An edit that is not finished is still there after a reload.
+    await page.reload()
+    await expect(page.locator(".edits-this")).to_be_visible()
+    await expect(page.locator("#composer")).to_have_value("what are you working on?")
     await page.keyboard.press("Enter")
     await expect(page.locator(".message.yours")).to_have_count(2)
     await expect(page.locator(".message.yours").last).to_contain_text("working on")
+    await expect(page.locator(".message.theirs[id]")).to_have_count(2)
+    await expect(page.locator(".edits-this")).to_be_hidden()
+
+    await write(page, "Pick a name for my new cat, but ask me first.")
+    question = page.locator(".question")
+    await expect(page.locator("#said")).to_contain_text("asks: ")
+    await question.get_by_role("button", name="Something else").click()
+    await expect(question.get_by_role("textbox", name="Your answer")).to_be_focused()
+    await question.get_by_role("button", name="Olive").click()
+    await expect(page.locator(".answered")).to_contain_text("Olive. You answered")
+
+
+async def test_on_a_phone_enter_is_a_new_line_and_a_chat_that_was_deleted_says_so(
+    browser: Browser, visitor: Visitor
+) -> None:
+    conversation_id = await visitor.say("hello there")
+    phone = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touch": True}
+    async with person(browser, allowed=("404",), **phone) as user:
+        page = await sign_in(user, visitor.server.make_link())
+        await page.goto(f"{visitor.server.address}/c/{conversation_id}")
+        await page.locator("#composer").press_sequentially("one\ntwo")
+        await expect(page.locator("#composer")).to_have_value("one\ntwo")
+
+        await visitor.call("DELETE", f"/api/conversations/{conversation_id}")
+        await expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
 
 
 @requirement("A-question")

@@ -23,18 +23,38 @@ address = "{address}/v1"
 model = "small"
 """
 #: As when a file is pasted into the field, and when one is dropped on the page.
-PASTE_AND_DROP = """() => {
-  const give = (name) => {
+GIVE = """
+  const give = (...names) => {
     const data = new DataTransfer();
-    data.items.add(new File([name], name, { type: "text/plain" }));
+    for (const name of names) data.items.add(new File([name], name, { type: "text/plain" }));
     return data;
   };
   const options = { bubbles: true, cancelable: true };
   const field = document.querySelector("#composer");
-  const pasted = { ...options, clipboardData: give("pasted.txt") };
-  field.dispatchEvent(new ClipboardEvent("paste", pasted));
-  const dropped = { ...options, dataTransfer: give("dropped.txt") };
-  document.querySelector("[data-chat]").dispatchEvent(new DragEvent("drop", dropped));
+  const paste = (clipboardData) =>
+    field.dispatchEvent(new ClipboardEvent("paste", { ...options, clipboardData }));
+  const drag = (kind, more) =>
+    document.body.dispatchEvent(new DragEvent(kind, { ...options, ...more }));
+"""
+PASTE = """() => {%s
+  paste(give("pasted.txt"));
+  // A spreadsheet gives a picture of a text, too.
+  const cells = give("cells.png");
+  cells.setData("text/plain", "1, 2");
+  paste(cells);
+}"""
+DRAG = """() => {%s
+  const dataTransfer = give("dropped.txt");
+  drag("dragover", { dataTransfer });
+  // From one part of the page to another.
+  drag("dragleave", { dataTransfer, relatedTarget: field });
+}"""
+#: The browser opens files that are dropped on a page, unless that is prevented; a text it inserts.
+DROP = """() => {%s
+  const text = new DataTransfer();
+  text.setData("text/plain", "a word");
+  const names = Array.from({ length: 10 }, (_, number) => `dropped-${number}.txt`);
+  return [drag("drop", { dataTransfer: give(...names) }), drag("drop", { dataTransfer: text })];
 }"""
 
 
@@ -47,8 +67,16 @@ async def test_commands_are_completed_and_done(visitor: Visitor) -> None:
 
     await composer.press_sequentially("/")
     options = page.get_by_role("listbox", name="Commands").get_by_role("option")
-    await expect(options.first).to_have_attribute("aria-selected", "true")
     assert await options.count() > 5
+    # A slash alone chooses nothing; the list is whole on a screen that is low, too.
+    await expect(page.locator("#commands [aria-selected=true]")).to_have_count(0)
+    await composer.press("Enter")
+    await expect(composer).to_have_value("/")
+    await page.set_viewport_size({"width": 844, "height": 390})
+    await composer.press("ArrowDown")
+    await expect(options.first).to_have_attribute("aria-selected", "true")
+    await expect(options.first).to_be_in_viewport(ratio=1)
+    await page.set_viewport_size({"width": 1280, "height": 720})
     await composer.press_sequentially("pa")
     await expect(options).to_have_count(1)
     await composer.press("Enter")
@@ -65,6 +93,16 @@ async def test_commands_are_completed_and_done(visitor: Visitor) -> None:
     await composer.press_sequentially("/")
     await composer.press("Escape")
     await expect(options).to_have_count(0)
+    await composer.fill("/cancel")
+    await composer.press("Enter")
+    sure = page.get_by_role("dialog")
+    await expect(sure).to_contain_text("Stop this work for good?")
+    await sure.get_by_role("button", name="Cancel").click()
+    await expect(row.locator(".state")).to_contain_text("Paused by you")
+    # Those that need no conversation are there before it.
+    await composer.fill("/new")
+    await composer.press("Enter")
+    await expect(page.locator("#main [data-say]").first).to_be_visible()
     await composer.fill("/needs")
     await composer.press("Enter")
     await expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
@@ -111,16 +149,26 @@ async def test_a_message_is_copied_and_the_end_is_reached(
 async def test_files_are_pasted_dropped_taken_back_and_sent(visitor: Visitor) -> None:
     page = await visitor.open("/new")
     await expect(page.locator("#composer")).to_be_focused()
-    await page.evaluate(PASTE_AND_DROP)
+    await page.evaluate(PASTE % GIVE)
     files = page.locator(".composer .file:not([aria-busy])")
-    await expect(files).to_have_count(2)
-    await page.get_by_role("button", name="Remove dropped.txt").click()
     await expect(files).to_have_count(1)
+    await page.evaluate(DRAG % GIVE)
+    await expect(page.locator(".composer.drop")).to_be_visible()
+    assert await page.evaluate(DROP % GIVE) == [False, True]
+    await expect(page.locator(".composer.drop")).to_have_count(0)
+    await expect(files).to_have_count(11)
+
+    await page.reload()
+    await expect(files).to_have_count(11)
+    await page.get_by_role("button", name="Send").click()
+    problem = page.locator(".composer .problem")
+    await expect(problem).to_have_text("At most 10 files fit in a message; take 1 away.")
+    await page.get_by_role("button", name="Remove dropped-1.txt").click()
     await page.get_by_role("button", name="Send").click()
     sent = page.locator(".message.yours .file")
-    await expect(sent).to_have_count(1)
+    await expect(sent).to_have_count(10)
     async with page.expect_download() as downloading:
-        await sent.click()
+        await sent.filter(has_text="pasted.txt").click()
     download = await downloading.value
     assert download.suggested_filename == "pasted.txt"
     assert (await download.path()).read_text() == "pasted.txt"

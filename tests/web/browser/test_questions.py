@@ -136,8 +136,9 @@ async def test_a_conversation_is_archived_and_opened_again(
     await page.get_by_role("dialog").get_by_role("button", name="Archive").click()
     await expect(row).to_have_count(0)
 
-    await page.goto(f"{house.address}/c/{place}")
+    # The page that is open says so.
     await expect(page.get_by_text("This is archived.")).to_be_visible()
+    await expect(page.locator("#composer")).to_be_hidden()
     await page.get_by_role("button", name="Reopen").click()
     await expect(page.locator("#composer")).to_be_visible()
     await expect(row).to_be_visible()

@@ -1,14 +1,13 @@
 // A conversation: its messages and files, a reply as it is written, and where one writes.
 
-import { openDialog, showDialog, showError } from "./controls.js";
-import { announce, askForDrafts, copy, on, onView, open, parse, patch, say, tell, words } from "./page.js";
+import { showDialog, showError } from "./controls.js";
+import { announce, askForDrafts, copy, main, on, onView, open, parse, patch, reopen, say, words } from "./page.js";
 import { call, callOnce, fetchFile, fetchPart, make, upload } from "./server.js";
 
 onView("[data-chat]", (page) => {
   const ending = new AbortController();
   const thread = page.querySelector(".scroller") && startThread(page, ending);
-  const form = page.querySelector("form.composer");
-  if (form) startComposer(page, form, ending, thread);
+  startComposer(page, page.querySelector(".composer"), ending, thread);
   return () => ending.abort();
 });
 
@@ -43,7 +42,7 @@ function startThread(page, { signal }) {
     below.querySelector("span").textContent = unread ? words.new_below.replace("{number}", unread) : below.dataset.label;
   }
   scroller.onscroll = showBelow;
-  below.onclick = () => { toEnd(); page.querySelector("#composer")?.focus(); };
+  below.onclick = () => { toEnd(); page.querySelector("#composer").focus(); };
 
   let wanted = false;
   let refreshing = null;
@@ -61,16 +60,18 @@ function startThread(page, { signal }) {
   async function showChanges() {
     while (wanted && page.isConnected) {
       wanted = false;
-      const content = await fetchPart(nameTail()).then(parse, () => null);
+      const content = await fetchPart(nameTail()).then(parse, ({ status }) => {
+        // It is gone, which the page says, unless it is being left.
+        if (status === 404 && !main.ariaBusy) reopen();
+      });
       if (!page.isConnected) return;
       if (!content) return void setTimeout(refreshTail, 2 * PROGRESS_INTERVAL);
-      const known = new Set([...tail.children].map((item) => item.id));
-      const news = [...content.children].filter((item) => item.id && !known.has(item.id));
-      const told = news.filter((item) => item.matches(".message.theirs, .background"));
+      const news = [...content.children].filter((item) => item.id && !document.getElementById(item.id));
+      const told = news.filter((item) => item.matches(".message.theirs, .background, .question"));
       const isWriting = content.querySelector("[data-writing]")?.dataset.writing ?? null;
       if (told.length) {
         if (!isAtEnd()) unread += told.length;
-        announce((told.at(-1).querySelector(".body") ?? told.at(-1)).textContent.trim().slice(0, 400));
+        announce(told.map((item) => item.dataset.said ?? (item.querySelector(".body") ?? item).textContent.trim().slice(0, 400)).join(" "));
       }
       keepPlace(() => {
         patch(tail, content);
@@ -80,7 +81,7 @@ function startThread(page, { signal }) {
         if (isWriting !== run) clearDraft();
         if (isWriting && !run) askForDrafts();
       });
-      if (halt) halt.hidden = !isWriting;
+      halt.hidden = !isWriting;
       if (!document.hidden && news.length) markSeen();
     }
   }
@@ -96,7 +97,7 @@ function startThread(page, { signal }) {
   function lookAgain() {
     clearTimeout(looking);
     if (page.isConnected && tail.querySelector("[data-writing], .background.working")) {
-      looking = setTimeout(() => (document.hidden ? lookAgain() : refreshTail()), PROGRESS_INTERVAL);
+      looking = setTimeout(refreshTail, PROGRESS_INTERVAL);
     }
   }
 
@@ -109,11 +110,11 @@ function startThread(page, { signal }) {
     return `/page/c/${id}/tail?count=${tail.children.length}${first ? `&since=${encodeURIComponent(first)}` : ""}`;
   }
 
-  let seen = 0;
+  let marking;
+  /** Once for what comes together. */
   function markSeen() {
-    if (document.hidden || Date.now() - seen < 500) return;
-    seen = Date.now();
-    call("POST", `/api/conversations/${id}/seen`).catch(() => {});
+    clearTimeout(marking);
+    if (!document.hidden) marking = setTimeout(() => call("POST", `/api/conversations/${id}/seen`).catch(() => {}), 200);
   }
 
   document.addEventListener("changed", ({ detail }) => {
@@ -147,7 +148,7 @@ function startThread(page, { signal }) {
       } else if (target.firstChild && height) {
         target.style.blockSize = `${height}px`;
         // What has an address is not kept.
-        if (!target.dataset.part) (target.kept = document.createDocumentFragment()).append(...target.childNodes);
+        if (!target.dataset.part) target.kept = [...target.childNodes];
         target.replaceChildren();
         target.classList.add("far");
       }
@@ -156,16 +157,16 @@ function startThread(page, { signal }) {
   async function bringBack(part) {
     if (!part.classList.contains("far") || part.dataset.loading) return;
     part.dataset.loading = "1";
-    const content = part.kept ?? await fetchPart(part.dataset.part).then((html) => parse(html).querySelector(".items"), () => null);
+    const content = part.kept ?? await fetchPart(part.dataset.part).then((html) => parse(html).querySelector(".items").childNodes, () => null);
     delete part.dataset.loading;
     if (!content) return void setTimeout(() => { far.unobserve(part); far.observe(part); }, 2000);
-    part.replaceChildren(...content.childNodes);
+    part.replaceChildren(...content);
     part.kept = null;
     part.style.blockSize = "";
     part.classList.remove("far");
   }
   function observe() {
-    for (const end of page.querySelectorAll("[data-older]:not([data-loading])")) older.observe(end);
+    for (const end of page.querySelectorAll("[data-older]")) older.observe(end);
     for (const part of page.querySelectorAll(".items:not(#tail)")) far.observe(part);
   }
   signal.onabort = () => {
@@ -191,25 +192,30 @@ function startThread(page, { signal }) {
       const text = body.querySelector(".open-block span");
       text.textContent = text.textContent.slice(0, last.at) + last.text;
     });
-    if (halt) halt.hidden = false;
+    halt.hidden = false;
   }, { signal });
 
   if (tail.querySelector("[data-writing]")) askForDrafts();
   toEnd();
   requestAnimationFrame(() => { toEnd(); observe(); showBelow(); });
-  if (page.dataset.unseen !== undefined) markSeen();
+  if (page.dataset.unseen) markSeen();
   lookAgain();
   return { refreshTail, toEnd };
 }
 
 // ---- The composer ------------------------------------------------------------------------------
 
+/** Without a keyboard, Enter is the one key for a new line. */
+const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
+
 function startComposer(page, form, { signal }, thread) {
   const id = page.dataset.chat;
   const key = `backburner-text:${id || "new"}`;
+  /** Its files, or all of an edit. */
+  const moreKey = `${key}+`;
+  const messages = `/api/conversations/${id}/messages`;
   const composer = form.querySelector("textarea");
-  const send = form.querySelector(".send");
-  const halt = form.querySelector(".halt");
+  const [send, halt, picker] = [".send", ".halt", "[type=file]"].map((part) => form.querySelector(part));
   let files = [];
   /** The message that is edited, and what was being written before. */
   let editing = null;
@@ -218,10 +224,13 @@ function startComposer(page, form, { signal }, thread) {
   const allow = () => { send.disabled = !composer.value.trim() && !files.length; };
   function store() {
     allow();
-    if (editing) return;
+    const text = composer.value;
+    const more = (editing || files.length) && JSON.stringify({ text, files, editing });
     try {
-      if (composer.value) localStorage.setItem(key, composer.value);
-      else localStorage.removeItem(key);
+      for (const [place, kept] of [[key, editing ? editing.text : text], [moreKey, more]]) {
+        if (kept) localStorage.setItem(place, kept);
+        else localStorage.removeItem(place);
+      }
     } catch {
       // There is no room for it: it stays in the field only.
     }
@@ -230,20 +239,21 @@ function startComposer(page, form, { signal }, thread) {
     composer.value = text;
     files = kept;
     drawFiles();
-    store();
   }
   composer.oninput = () => {
     store();
+    // A slash alone chooses nothing.
+    chosen = composer.value.length > 1 ? 0 : -1;
     showCommands();
   };
   // The same conversation may be open in another tab.
   addEventListener("storage", (event) => {
     if (event.key !== key || editing || document.activeElement === composer) return;
-    composer.value = event.newValue ?? "";
+    composer.value = event.newValue;
     allow();
   }, { signal });
 
-  const join = (...texts) => texts.filter(Boolean).join("\n\n");
+  const join = (before, after) => `${before}\n\n${after}`.trim();
   const name = (kept) => kept.map(({ digest, name }) => ({ digest, name }));
 
   /** Send what is written, or what an example says. */
@@ -251,11 +261,14 @@ function startComposer(page, form, { signal }, thread) {
     const text = example ?? composer.value.trim();
     const kept = files;
     // One message begins one conversation.
-    if (isBeginning || (!text && !kept.length) || kept.some((file) => file.loading)) return;
+    if (isBeginning || (!text && !kept.length) || kept.some((file) => !file.digest)) return;
     if (text.startsWith("/") && runCommand(text)) return;
+    form.querySelector(".problem")?.remove();
+    const left = kept.length - form.dataset.maxFiles;
+    if (left > 0) return showError(form, Error(form.dataset.tooMany.replace("{number}", left)));
     const content = text || kept.map((file) => file.name).join(", ");
     const asked = form.querySelector("#asked")?.dataset;
-    const more = { ...(kept.length && { attachments: name(kept) }), answers: asked?.answers };
+    const more = { attachments: name(kept), answers: asked?.answers };
     const bubble = copy("sending", { ".body": { textContent: content } });
     page.querySelector("#draft")?.before(bubble);
     thread?.toEnd();
@@ -263,19 +276,17 @@ function startComposer(page, form, { signal }, thread) {
     if (!example) write("");
     try {
       if (!id) return await open(`/c/${(await callOnce("POST", "/api/conversations", { message: content, ...more })).id}`);
-      const messages = `/api/conversations/${id}/messages`;
       await (editing ? call("PUT", `${messages}/last`, { content, ...more, replaces: editing.id }) : callOnce("POST", messages, { content, ...more }));
       if (asked) delete asked.answers;
       stopEditing(composer.value);
       await thread.refreshTail();
-      bubble.remove();
     } catch (error) {
-      bubble.remove();
       isBeginning = false;
       // Nothing that was typed is lost, before or since.
       if (!example) write(join(text, composer.value), [...kept, ...files]);
-      document.querySelector("#alarm").textContent = words.not_sent;
       showError(form, error);
+    } finally {
+      bubble.remove();
     }
   }
 
@@ -284,21 +295,20 @@ function startComposer(page, form, { signal }, thread) {
     submit();
   };
   page.onclick = ({ target }) => {
-    const button = target.closest("[data-say], [data-edit], [data-edit-ends], [data-again]");
-    const { say: text, edit, editEnds, again: isAgain } = button?.dataset ?? {};
+    const { say: text, edit } = target.closest("[data-say], [data-edit]")?.dataset ?? {};
     if (text) submit(text);
-    if (edit !== undefined) startEditing();
-    if (editEnds !== undefined) {
-      stopEditing();
-      composer.focus();
-    }
-    if (isAgain !== undefined) again(button);
+    if (!edit) return;
+    if (edit === "end") stopEditing();
+    else startEditing();
+    // To try again is to send the last message once more.
+    if (edit === "again" && editing) submit();
+    else composer.focus();
   };
 
   composer.onkeydown = (event) => {
     if (event.isComposing) return;
     if (moveInCommands(event)) event.preventDefault();
-    else if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+    else if (event.key === "Enter" && !event.shiftKey && !event.altKey && !isTouch) {
       event.preventDefault();
       submit();
     } else if (event.key === "ArrowUp" && !composer.value) {
@@ -306,26 +316,22 @@ function startComposer(page, form, { signal }, thread) {
       startEditing();
     } else if (event.key === "Escape") {
       if (editing) stopEditing();
-      else if (halt?.hidden === false) halt.click();
+      else if (!halt.hidden) halt.click();
       else composer.blur();
     }
   };
-  const ask = (method, path, body) => call(method, `/api/conversations/${id}/${path}`, body).then(thread.refreshTail, (error) => say(error.message));
-  if (halt) halt.onclick = () => ask("POST", "stop");
 
   // ---- Edit and try again
   function findLast() {
     const last = [...page.querySelectorAll(".message.yours[data-source]")].at(-1);
     const attached = [...(last?.querySelectorAll("[data-file]") ?? [])];
-    return last && { id: last.id.slice(2), text: last.dataset.source, files: attached.map(({ dataset: { file, name, size } }) => ({ digest: file, name, size: +size })) };
+    return last && { id: last.id.slice(2), text: last.dataset.source, files: attached.map(({ dataset: { file, name, size } }) => ({ digest: file, name, size })) };
   }
-  function startEditing() {
-    const last = findLast();
-    if (!last || editing) return;
-    editing = { id: last.id, text: composer.value, files };
-    write(last.text, last.files);
+  function startEditing({ id, text, files: attached } = findLast() ?? {}) {
+    if (!id || editing) return;
+    editing = { id, text: composer.value, files };
+    write(text, attached);
     form.classList.add("editing");
-    composer.focus();
   }
   function stopEditing(typed = "") {
     if (!editing) return;
@@ -334,27 +340,22 @@ function startComposer(page, form, { signal }, thread) {
     form.classList.remove("editing");
     write(join(text, typed), [...before, ...(typed && files)]);
   }
-  async function again(button) {
-    const last = findLast();
-    button.disabled = true;
-    await ask("PUT", "messages/last", { content: last.text, attachments: name(last.files), replaces: last.id });
-    button.disabled = false;
-  }
 
   // ---- Files: one after the other, because the server takes only a few of a user at a time
   let uploads = Promise.resolve();
   function attach(chosen) {
     for (const file of chosen) {
-      const isImage = file.type.startsWith("image/") && file.type !== "image/svg+xml";
-      const entry = { name: file.name || "image.png", size: file.size, loading: true, preview: isImage && URL.createObjectURL(file) };
+      const src = file.type.startsWith("image/") && URL.createObjectURL(file);
+      // As a function, the picture is not kept with a draft.
+      const entry = { name: file.name, size: file.size, draw: src && (() => make("img", "", { src, alt: "" })) };
       files.push(entry);
       uploads = uploads.then(() => upload(`/api/files?name=${encodeURIComponent(entry.name)}`, file)).then(
-        ({ digest, name }) => Object.assign(entry, { digest, name, loading: false }),
+        ({ digest, name }) => Object.assign(entry, { digest, name }),
         (error) => {
           remove(entry);
           say(error.message);
         },
-      ).finally(drawFiles);
+      ).finally(() => form.isConnected && drawFiles());
     }
     drawFiles();
   }
@@ -364,98 +365,82 @@ function startComposer(page, form, { signal }, thread) {
   }
   function drawFiles() {
     form.querySelector(".files").replaceChildren(...files.map((file) => {
-      const { name, size, preview, loading } = file;
+      const { name, size, digest, draw } = file;
       const item = copy("attached", {
         ".thumb": { textContent: /\.(\w{1,4})$/.exec(name)?.[1] ?? "" },
         bdi: { textContent: name, title: name },
-        ".size": { textContent: `${Math.max(1, Math.round(size / 1000))} KB` },
+        ".size": { textContent: `${Math.ceil(size / 1000)} KB` },
         button: { ariaLabel: `${form.dataset.remove} ${name}`, onclick: () => { remove(file); composer.focus(); } },
       });
-      if (preview) item.querySelector(".thumb").replaceWith(make("img", "", { src: preview, alt: "" }));
-      if (loading) item.ariaBusy = "true";
+      if (draw) item.querySelector(".thumb").replaceWith(draw());
+      if (!digest) item.ariaBusy = "true";
       return item;
     }));
-    allow();
+    store();
   }
-  const picker = form.querySelector("input[type=file]");
   form.querySelector("[data-attach]").onclick = () => picker.click();
   picker.onchange = () => { attach(picker.files); picker.value = ""; };
-  const take = (event, { files: given }) => {
-    if (!given.length) return;
-    event.preventDefault();
-    attach(given);
-  };
-  function showDrop(isOver) {
-    form.classList.toggle("drop", isOver);
-    composer.placeholder = isOver ? words.drop : composer.ariaLabel;
+  // Beside the field, the browser would open a file in place of the page.
+  for (const kind of ["paste", "dragover", "dragleave", "drop"]) {
+    addEventListener(kind, (event) => {
+      const { files: given, types } = event.dataTransfer ?? event.clipboardData;
+      // Spreadsheets give a picture of a text, too.
+      if (!types.includes("Files") || (kind === "paste" && types.includes("text/plain"))) return;
+      event.preventDefault();
+      form.classList.toggle("drop", kind === "dragover" || (kind === "dragleave" && !!event.relatedTarget));
+      if (!kind.startsWith("drag")) attach(given);
+    }, { signal });
   }
-  composer.onpaste = (event) => take(event, event.clipboardData);
-  page.ondragover = (event) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
-    event.preventDefault();
-    showDrop(true);
-  };
-  page.ondragleave = () => showDrop(false);
-  page.ondrop = (event) => {
-    event.preventDefault();
-    showDrop(false);
-    attach(event.dataTransfer.files);
-  };
 
   // ---- Commands: the server lists them, those that begin with what is typed are shown
   const box = page.querySelector("#commands");
-  const known = () => [...(page.querySelector("#known-commands")?.children ?? [])];
-  let chosen = 0;
-
-  const matching = () => known().filter(({ dataset }) => /^\/\w*$/.test(composer.value) && dataset.name.startsWith(composer.value));
+  const known = () => [...page.querySelector("#known-commands").children];
+  let chosen = -1;
 
   function showCommands() {
-    const found = matching();
-    chosen = Math.max(0, Math.min(chosen, found.length - 1));
-    if (!box) return;
+    const found = known().filter(({ dataset }) => composer.value && dataset.name.startsWith(composer.value));
     box.replaceChildren(...found.map((one, at) => Object.assign(one.cloneNode(true), { id: one.dataset.name, ariaSelected: String(at === chosen) })));
     box.hidden = !found.length;
+    box.children[chosen]?.scrollIntoView({ block: "nearest" });
     composer.setAttribute("aria-activedescendant", found[chosen]?.dataset.name ?? "");
   }
   function moveInCommands({ key: pressed }) {
-    const found = matching();
+    const found = box.children;
     const by = { ArrowDown: 1, ArrowUp: -1 }[pressed];
-    if (!found.length || box.hidden) return false;
-    if (by) chosen = (chosen + by + found.length) % found.length;
-    if (by) showCommands();
-    else if (pressed === "Tab" || pressed === "Enter") choose(found[chosen]);
-    else if (pressed === "Escape") box.hidden = true;
+    if (box.hidden) return false;
+    if (by) {
+      // One turn goes through none of them.
+      chosen = ((chosen + by + found.length + 2) % (found.length + 1)) - 1;
+      showCommands();
+    } else if (pressed === "Escape") box.hidden = true;
+    else if (pressed === "Enter" || (pressed === "Tab" && found[chosen])) runCommand(found[chosen]?.dataset.name);
     else return false;
     return true;
   }
-  /** One that takes a text waits for it. */
-  function choose({ dataset }) {
-    const { name } = dataset;
-    if (!dataset.takes) return runCommand(name);
-    write(`${name} `, files);
-    box.hidden = true;
-    composer.focus();
-  }
-  function runCommand(text) {
+  /** Press its button or link; a command that takes a text waits for it. */
+  function runCommand(text = "") {
     const [name, ...rest] = text.split(" ");
-    const { go, show, press, asks, takes } = known().find((one) => one.dataset.name === name)?.dataset ?? {};
-    if (!go && !show && !press && !asks) return false;
-    write("");
+    const command = known().find((one) => one.dataset.name === name);
+    if (!command) return false;
+    const { press, takes } = command.dataset;
+    const waits = takes && !rest.length;
+    write(waits ? `${name} ` : "", files);
     box.hidden = true;
-    if (go) open(go);
-    else if (show) openDialog(show).catch((error) => say(error.message));
-    else if (press) document.querySelector(press)?.click();
-    else call(...asks.split(" "), takes && { [takes]: rest.join(" ") }).then(() => tell({}), (error) => showError(form, error));
+    if (takes) command.dataset.body = JSON.stringify({ [takes]: rest.join(" ") });
+    if (!waits) (press ? document.querySelector(press) : command).click();
     return true;
   }
-  if (box) box.onmousedown = (event) => {
+  box.onmousedown = (event) => {
     event.preventDefault();
-    choose(event.target.closest("[role=option]"));
+    runCommand(event.target.closest("[role=option]")?.dataset.name);
   };
 
   // Somebody may have begun to write before this ran.
-  write(composer.value || (localStorage.getItem(key) ?? ""));
-  if (matchMedia("(pointer: fine)").matches) composer.focus({ preventScroll: true });
+  const { text, files: attached = [], editing: before } = JSON.parse(localStorage.getItem(moreKey)) ?? {};
+  const uploaded = (listed) => listed.filter((file) => file.digest);
+  write(composer.value || localStorage.getItem(key), uploaded(before?.files ?? attached));
+  if (before && before.id === findLast()?.id) startEditing({ id: before.id, text, files: uploaded(attached) });
+  if (!isTouch) composer.focus({ preventScroll: true });
 }
 
 // ---- Files of messages: small pictures of images, a look at one, and downloads ---------------------

@@ -38,6 +38,7 @@ from backburner.web.views.conversation_state import (
 )
 from backburner.web.views.question import QuestionCard, show_question
 from backburner.web.views.runs.page import may_run_now
+from backburner.web.views.schedule import confirm_run
 from backburner.web.views.thread import Thread
 from backburner.web.views.thread_items import ThreadItem
 
@@ -179,7 +180,15 @@ def _show_items(
     conversation = row.conversation
     running, progress = row.running, row.progress
     doing = {} if running is None or progress is None else {running.run_id: progress.text}
-    thread = Thread(conversation.id, conversation.title, display, _rendered, doing)
+    thread = Thread(
+        conversation.id,
+        conversation.title,
+        display,
+        _rendered,
+        doing,
+        may_run=may_run_now(conversation),
+        run_confirm=confirm_run(conversation, display),
+    )
     return list(thread.show(page, is_newest=is_newest))
 
 
@@ -210,30 +219,34 @@ def _press_in_menu(ending: str) -> str:
     return f'#menu-head [data-call$="/{ending}"]'
 
 
-def list_commands(conversation: Conversation) -> list[dict[str, str]]:
-    """List what can be typed after a slash: a request to the API, an address, or a button."""
-    words, api = load_words().chat.commands, f"/api/conversations/{conversation.id}"
+def list_commands(conversation: Conversation | None) -> list[dict[str, str]]:
+    """List what can be typed after a slash: each is a button or a link with these attributes."""
     known: list[dict[str, str]] = []
-    if conversation.has_work:
-        run = {"press": _press_in_menu("run-now")}
-        # Without a button, the API says why it does not run.
-        if not may_run_now(conversation):
-            run = {"asks": f"POST {api}/run-now"}
+    if conversation is not None:
+        api = f"/api/conversations/{conversation.id}"
+        if conversation.has_work:
+            sure = load_words().schedule.stop_confirm
+            run = {"press": _press_in_menu("run-now")}
+            # Without a button, the API says why it does not run.
+            if not may_run_now(conversation):
+                run = {"call": f"POST {api}/run-now"}
+            known += [
+                {"name": "run"} | run,
+                {"name": "pause", "call": f"POST {api}/pause"},
+                {"name": "resume", "call": f"POST {api}/resume"},
+                {"name": "cancel", "call": f"POST {api}/cancel", "confirm": sure},
+            ]
         known += [
-            {"name": "/run", "about": words.run} | run,
-            {"name": "/pause", "about": words.pause, "asks": f"POST {api}/pause"},
-            {"name": "/resume", "about": words.resume, "asks": f"POST {api}/resume"},
-            {"name": "/cancel", "about": words.cancel, "asks": f"POST {api}/cancel"},
+            {"name": "title", "call": f"PATCH {api}", "takes": "title"},
+            {"name": "schedule", "press": "[popovertarget=schedule-editor]"},
+            {"name": "archive", "press": _press_in_menu("archive")},
+            {"name": "fresh", "call": f"POST {api}/fresh"},
         ]
     return [
         *known,
-        {"name": "/title", "about": words.title, "asks": f"PATCH {api}", "takes": "title"},
-        {"name": "/schedule", "about": words.schedule, "press": "[popovertarget=schedule-editor]"},
-        {"name": "/archive", "about": words.archive, "press": _press_in_menu("archive")},
-        {"name": "/fresh", "about": words.fresh, "asks": f"POST {api}/fresh"},
-        {"name": "/new", "about": words.new, "go": "/new"},
-        {"name": "/needs", "about": words.needs, "go": "/needs-you"},
-        {"name": "/running", "about": words.running, "go": "/running"},
-        {"name": "/spending", "about": words.spending, "go": "/spending"},
-        {"name": "/keys", "about": words.keys, "show": "/page/keys"},
+        {"name": "new", "go": "/new"},
+        {"name": "needs", "go": "/needs-you"},
+        {"name": "running", "go": "/running"},
+        {"name": "spending", "go": "/spending"},
+        {"name": "keys", "show": "/page/keys"},
     ]

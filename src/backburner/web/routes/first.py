@@ -10,6 +10,7 @@ from backburner.api.http.dependencies import AppDeps
 from backburner.core.accounts import Caller, Scope
 from backburner.web.display import Display
 from backburner.web.rendering import respond
+from backburner.web.routes.chat import list_commands
 from backburner.web.routes.lists import Shown, show_navigation, show_user
 from backburner.web.routes.model_setup import may_set_up
 
@@ -56,5 +57,6 @@ async def _show_new(deps: Deps, caller: Caller, *, is_list: bool) -> Response:
         zone=facts.profile.zone,
         is_demo=facts.is_demo,
         model=model,
+        commands=list_commands(None),
         may_set_up=may_set_up(caller),
     )

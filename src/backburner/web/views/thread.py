@@ -58,6 +58,10 @@ class Thread:
     rendered: RenderedMessages
     #: What runs in progress say that they are doing, in a line.
     doing: Mapping[RunId, str] = field(default_factory=dict)
+    #: The work of the conversation can be run at once.
+    may_run: bool = False
+    #: What is asked before that.
+    run_confirm: str = ""
     items: list[ThreadItem] = field(default_factory=list)
     _runs: Mapping[RunId, tuple[Run, RunDetails]] = field(default_factory=dict)
     #: Runs whose message is on the page: they are shown with it.
@@ -100,6 +104,7 @@ class Thread:
         self._close_quiet()
         if is_newest:
             self._mark_last()
+            self._mark_last_background()
         return self.items
 
     def _add(self, item: TimelineItem) -> None:
@@ -294,6 +299,16 @@ class Thread:
                 # A reply that failed before it said anything has no message of its own.
                 again = self._has_failed if is_edit else self._mark_own(number)
                 self.items[number] = replace(item, last=True, can_edit=is_edit, can_retry=again)
+                return
+
+    def _mark_last_background(self) -> None:
+        """Let the work be run again if its last run has failed."""
+        for number in range(len(self.items) - 1, -1, -1):
+            item = self.items[number]
+            if isinstance(item, ShownBackground):
+                if self.may_run and item.state == "failed":
+                    call = f"POST /api/conversations/{self.conversation_id}/run-now"
+                    self.items[number] = replace(item, run_again=call, run_confirm=self.run_confirm)
                 return
 
     def _mark_own(self, before: int) -> bool:

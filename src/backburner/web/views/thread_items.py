@@ -75,6 +75,9 @@ class ShownBackground(Said):
     started_by: str
     label: str
     facts: str
+    #: The request that runs the work now, if this was its last run and has failed.
+    run_again: str = ""
+    run_confirm: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from backburner.web.display import format_duration
 from backburner.web.rendering import load_words
 
 MAX_SUMMARY = 160
-_NO_TIME = timedelta()
+#: A shorter time is left out.
+_SHORTEST_TIME = timedelta(milliseconds=100)
 #: More in a row fold.
 MAX_LINES = 4
 _FIRST_NAME = re.compile(r"^(?:path|url|text|query|key)=")
@@ -69,7 +70,8 @@ def show_call(made: ShownCall, now: datetime) -> ToolLine:
     else:
         text = words.known[call.tool]["now" if state == "running" else "done"]
     ended = call.ended_at or (now if state == "running" else None)
-    took = "" if ended is None else format_duration(max(ended - call.started_at, _NO_TIME))
+    time = (ended or call.started_at) - call.started_at
+    took = format_duration(time) if time >= _SHORTEST_TIME else ""
     return ToolLine(
         id=call.id,
         icon=find_icon(call.tool, server),
