@@ -562,6 +562,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "away.runs_by_conversation": lambda tx, me, _: tx.away.runs_by_conversation(
         me, BEFORE, limit=9
     ),
+    "away.reports": lambda tx, me, home: tx.away.reports(me, [home.ended.id], BEFORE),
     "away.spent": lambda tx, me, _: _without(
         tx.away.spent(me, BEFORE), SpendTotal(Amount(0, 0), is_all_priced=True)
     ),
