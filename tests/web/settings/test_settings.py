@@ -1,5 +1,6 @@
 """The sections of the settings: what each shows of its user, and of nobody else."""
 
+import re
 from datetime import timedelta
 
 import httpx2
@@ -60,6 +61,34 @@ async def test_commands_are_named_as_they_are_called(ask: Asker, stage: Stage) -
     stage.deps.command = "python3 dev.py run"
 
     assert "python3 dev.py run user link makes one" in await read(ask, "/page/settings")
+
+
+async def test_open_settings_hear_of_what_changes_in_other_browsers(
+    ask: Asker, stage: Stage
+) -> None:
+    def latest() -> int:
+        return stage.database.run(lambda tx: tx.events.latest(USER))
+
+    memory = "/api/memories/family%2Fada"
+    for name in SETTINGS:
+        assert re.search(
+            r'id="section" data-src="[^"]+" data-on="user\b',
+            await read(ask, f"/page/settings/{name}"),
+        )
+    token = {"name": "calendar", "scopes": ["read"]}
+    seen = latest()
+    for method, path, body in (
+        ("PUT", "/api/me", {"name": "Ada"}),
+        ("PUT", "/api/me", {"zone": "Europe/Oslo"}),
+        ("PUT", "/api/me", {"paused": True}),
+        ("POST", "/api/tokens", token),
+        ("PUT", memory, {"text": "Likes tea."}),
+        ("DELETE", memory, None),
+    ):
+        await ask.do(method, path, body)
+        (event,) = stage.database.run(lambda tx, after=seen: tx.events.after(USER, after, limit=9))
+        assert event.kind == "user", path
+        seen = event.number
 
 
 async def test_names_of_people_are_text(ask: Asker) -> None:
