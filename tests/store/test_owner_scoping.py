@@ -622,6 +622,7 @@ ATTEMPTS: dict[str, Attempt] = {
         tx.replies.find(me, home.chat.id, home.asked, home.items), Reply(None, ())
     ),
     "replies.message": lambda tx, me, home: tx.replies.message(me, home.chat.id, home.asked),
+    "runs.stop_work": lambda tx, me, home: tx.runs.stop_work(me, home.held.turn.conversation_id),
     "runs.stop_reply": lambda tx, me, home: tx.runs.stop_reply(me, home.replying.conversation.id),
     "stored_responses.complete": lambda tx, me, _: tx.stored_responses.complete(
         me, "key", 200, "{}"

@@ -123,6 +123,9 @@ async def test_what_runs_and_what_waits_is_listed_with_a_way_to_stop_it(
     assert "2 runs are at work." in html
     assert f'data-call="POST /api/conversations/{task.id}/cancel"' in html
     assert f'data-call="POST /api/conversations/{chat.id}/stop"' in html
+    (run,) = stage.history(task)
+    work = await read(ask, f"/r/{run.id}")
+    assert f'data-call="POST /api/conversations/{task.id}/stop-run"' in work
     assert 'data-every="3"' in html
     assert "Watch CI" not in await read(mate, "/running")
     go_on.set()

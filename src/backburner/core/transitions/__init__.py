@@ -73,6 +73,7 @@ from backburner.core.transitions.runs import (
     has_background_work,
     reply,
     skip_discovery_slot,
+    stop_run,
 )
 from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step, Stops
 
@@ -145,6 +146,7 @@ __all__ = [
     "start_discovery",
     "start_job",
     "start_task",
+    "stop_run",
     "wait_for_sign_in",
     "with_model",
     "withdraw",
