@@ -162,16 +162,6 @@ async def revoke_credential(
     await deps.store.transact(work)
 
 
-async def sign_out(deps: Deps, caller: Caller) -> None:
-    """Revoke the credential of the caller, whose page leaves by itself."""
-
-    def work(tx: Tx) -> None:
-        tx.credentials.revoke(caller.user, caller.credential, caller.kind, now=tx.now)
-        tx.hint(Hint(HintKind.CHANGED, caller.user))
-
-    await deps.store.transact(work)
-
-
 async def sign_out_everywhere(deps: Deps, user: UserId) -> None:
     """Revoke every session and token of a user, and links that could start one."""
     await deps.store.transact(lambda tx: revoke_credentials(tx, user))

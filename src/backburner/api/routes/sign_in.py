@@ -109,7 +109,7 @@ async def create_sign_in_link(
 )
 async def sign_out(caller: AnyCaller, response: Response, deps: AppDeps) -> None:
     """End the session or revoke the token of this request."""
-    await credentials.sign_out(deps, caller)
+    await credentials.revoke_credential(deps, caller.user, caller.credential, caller.kind)
     response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
 
 

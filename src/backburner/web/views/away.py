@@ -17,6 +17,8 @@ from backburner.web.rendering import Words, count, load_words
 
 WIDTH = 1000
 MIN_WIDTH = 6
+#: Dots at the ends of a lane stay whole.
+DOT_MARGIN = 12
 #: Enough to see what went on; the others are counted.
 MAX_LANES = 12
 MAX_TICKS = 8
@@ -182,7 +184,10 @@ class _Line:
             id=lane.conversation_id,
             title=lane.title,
             bars=[self._bar(bar) for bar in lane.bars if bar.status is not RunStatus.SKIPPED],
-            dots=[round(self.place(one.asked_at), 1) for one in lane.asked],
+            dots=[
+                round(min(max(self.place(one.asked_at), DOT_MARGIN), WIDTH - DOT_MARGIN), 1)
+                for one in lane.asked
+            ],
             label=", ".join(part for part in parts if part),
         )
 

@@ -200,6 +200,10 @@ def _form_of(profile: ModelProfile) -> ModelForm:
     )
 
 
+def describe_use(use: ModelUse) -> str:
+    return _roles(chats=use.chats, background=use.background)
+
+
 def _roles(*, chats: bool, background: bool, is_fallback: bool = False) -> str:
     """Name what a model is used for; `is_fallback`: for background work, as no other is chosen."""
     words = load_words().model
