@@ -30,7 +30,7 @@ export function on(kind, selector, act) {
 
 export const emit = (name, detail, target = document) => target.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
 
-// A bare number means dollars.
+// A bare number is dollars.
 on("change", "[data-money]", (field) => (field.value = field.value.replace(/^\s*(?=[\d.]+\s*$)/, "$")));
 
 // ---- Fragments -------------------------------------------------------------------------------
