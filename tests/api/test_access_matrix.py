@@ -54,6 +54,7 @@ PATHS = {
     "/api/conversations/{conversation_id}/schedule": {"put": WRITE, "delete": WRITE},
     "/api/conversations/{conversation_id}/stats": {"get": READ},
     "/api/conversations/{conversation_id}/stop": {"post": WRITE},
+    "/api/conversations/{conversation_id}/stop-run": {"post": WRITE},
     "/api/conversations/{conversation_id}/timeline": {"get": READ},
     "/api/conversations/{conversation_id}/summary": {"get": READ, "delete": WRITE},
     **{

@@ -387,6 +387,28 @@ async def test_a_cancelled_run_is_interrupted_in_a_call(stage: Stage) -> None:
     assert stage.load(task).questions == ()
 
 
+async def test_a_run_of_recurring_work_is_stopped_alone(stage: Stage, clock: SetClock) -> None:
+    every = Interval(timedelta(hours=1), anchor=clock.now)
+    stage.engine.then(Call("slow"))
+    task = await stage.task(every)
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await control.stop_run(stage.deps, task.user_id, task.id)
+
+    await stage.renew()
+    await stage.idle()
+    await stage.work()
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+    stopped = stage.load(task)
+    assert (stopped.schedule, stopped.next_run_at) == (every, clock.now + timedelta(hours=1))
+    with pytest.raises(Conflict, match="no background run"):
+        await control.stop_run(stage.deps, task.user_id, task.id)
+    once = await stage.task()
+    with pytest.raises(Conflict, match="recurring"):
+        await control.stop_run(stage.deps, once.user_id, once.id)
+
+
 async def test_the_journal_is_not_looked_at_for_a_run_without_calls(stage: Stage) -> None:
     stage.engine.then(Say("Hello."))
     here = await stage.chat()

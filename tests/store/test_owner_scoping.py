@@ -567,6 +567,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "away.runs_by_conversation": lambda tx, me, _: tx.away.runs_by_conversation(
         me, BEFORE, limit=9
     ),
+    "away.reports": lambda tx, me, home: tx.away.reports(me, [home.ended.id], BEFORE),
     "away.spent": lambda tx, me, _: _without(
         tx.away.spent(me, BEFORE), SpendTotal(Amount(0, 0), is_all_priced=True)
     ),
@@ -626,6 +627,7 @@ ATTEMPTS: dict[str, Attempt] = {
         tx.replies.find(me, home.chat.id, home.asked, home.items), Reply(None, ())
     ),
     "replies.message": lambda tx, me, home: tx.replies.message(me, home.chat.id, home.asked),
+    "runs.stop_work": lambda tx, me, home: tx.runs.stop_work(me, home.held.turn.conversation_id),
     "runs.stop_reply": lambda tx, me, home: tx.runs.stop_reply(me, home.replying.conversation.id),
     "stored_responses.complete": lambda tx, me, _: tx.stored_responses.complete(
         me, "key", 200, "{}"

@@ -81,8 +81,9 @@ async def test_without_connections_the_page_says_so_and_offers_some(ask: Asker) 
 
 
 async def test_a_file_of_another_client_is_shown_without_its_secrets(
-    ask: Asker, ask_as: AskAs
+    ask: Asker, ask_as: AskAs, stage: Stage
 ) -> None:
+    stage.deps.command = "python3 dev.py run"
     await add(ask)
     content = json.dumps(
         {
@@ -113,7 +114,7 @@ async def test_a_file_of_another_client_is_shown_without_its_secrets(
     assert '<span class="char">U+043E</span>' in page
     assert 'data-ask="TOKEN"' in page
     assert "may stay empty" in page
-    assert "backburner connections import --only &#39;time; rm -rf&#39;" in page
+    assert "python3 dev.py run connections import --only &#39;time; rm -rf&#39;" in page
     assert "older transport" in page
     assert (page.count("Connected"), page.count(" disabled")) == (2, 1)
     assert 'href="/connections/x_' in page

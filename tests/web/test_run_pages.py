@@ -1,6 +1,7 @@
 """Pages of runs, of what runs now, of spending and of absence, for their user and for others."""
 
 import asyncio
+import re
 from datetime import timedelta
 from html import unescape
 from typing import Any
@@ -14,6 +15,7 @@ from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 from support.stage.until import until
 
+from backburner.core.conversation import Notify
 from backburner.core.errors import EngineFailed
 from backburner.core.schedule import Interval
 from backburner.web.page_routes import add_pages
@@ -37,6 +39,18 @@ async def read(asker: Asker, path: str, **query: Any) -> str:
     assert "<script" not in answer.text
     assert "style=" not in answer.text
     return answer.text
+
+
+def ids(html: str) -> list[str]:
+    return re.findall(r' id="([^"]+)"', html)
+
+
+def rows(html: str, prefix: str) -> list[str]:
+    return re.findall(rf'<li class="[^"]*" id="({prefix}[^"]+)"', html)
+
+
+def sources(html: str) -> list[str]:
+    return [unescape(one) for one in re.findall(r'data-src="([^"]+)"', html)]
 
 
 def attribute(html: str, name: str) -> str:
@@ -67,6 +81,31 @@ async def test_the_page_of_a_run_opens_its_calls(ask: Asker, mate: Asker, stage:
     assert (await ask("GET", f"/page/r/{run.id}/call/t_%00")).status_code == 404
 
 
+async def test_lists_that_were_scrolled_are_shown_again_down_to_the_same_row(
+    ask: Asker, stage: Stage, clock: SetClock
+) -> None:
+    await stage.task(EVERY_HOUR, notify=Notify.ALWAYS)
+    for number in range(52):
+        stage.engine.then(End({"complete": True, "message": f"Number {number}."}))
+        await stage.work()
+        clock.advance(HOUR)
+    first = await read(ask, "/running"), await read(ask, "/notices")
+    stage.engine.then(End({"complete": True, "message": "Number 52."}))
+    await stage.work()
+
+    for html, row, kept in zip(first, ("recent-", "n_"), ("recent-", "notices-"), strict=True):
+        (source,) = (one for one in sources(html) if "to=" in one)
+        again = await read(ask, source.removeprefix("/page"))
+        before, after = rows(html, row), rows(again, row)
+
+        assert (len(before), len(after)) == (50, 51)
+        assert after[1:] == before
+        # Rows that were loaded after those are left as they are.
+        (part,) = {one for one in ids(html) if one.startswith(kept)} - {*before}
+        assert f'id="{part}" data-keep' in again
+        assert source in sources(again)
+
+
 async def test_what_runs_and_what_waits_is_listed_with_a_way_to_stop_it(
     ask: Asker, mate: Asker, stage: Stage
 ) -> None:
@@ -84,6 +123,9 @@ async def test_what_runs_and_what_waits_is_listed_with_a_way_to_stop_it(
     assert "2 runs are at work." in html
     assert f'data-call="POST /api/conversations/{task.id}/cancel"' in html
     assert f'data-call="POST /api/conversations/{chat.id}/stop"' in html
+    (run,) = stage.history(task)
+    work = await read(ask, f"/r/{run.id}")
+    assert f'data-call="POST /api/conversations/{task.id}/stop-run"' in work
     assert 'data-every="3"' in html
     assert "Watch CI" not in await read(mate, "/running")
     go_on.set()

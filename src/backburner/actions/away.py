@@ -1,7 +1,7 @@
 """The away summary: unattended runs, open questions, spend and notices since the last visit."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,7 +9,6 @@ from enum import StrEnum
 from backburner.actions.deps import Deps
 from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.notice import NoticeKind
 from backburner.core.run import RunStatus
 from backburner.core.work.timeline import AskedQuestion
 from backburner.ports import (
@@ -18,6 +17,7 @@ from backburner.ports import (
     RecentNotice,
     RunBar,
     RunCounts,
+    RunReport,
     SpendTotal,
     Tx,
 )
@@ -59,6 +59,8 @@ class AwaySummary:
     questions: Sequence[PendingQuestion]
     spent: SpendTotal
     notices: Sequence[RecentNotice]
+    #: The last message of each conversation that had something to report.
+    reports: Sequence[RunReport]
     #: What needs the user first, then what broke, what is done, and what was quiet.
     lanes: Sequence[AwayLane]
     #: How long the runs of the lanes have worked since then, without their waits.
@@ -80,7 +82,10 @@ async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) 
         notices = away.recent_notices(user, start, limit=MAX_AWAY_ROWS)
         ended = away.bars(user, start, limit=MAX_BARS + 1)
         bars = [*away.active_bars(user, limit=MAX_AWAY_ROWS), *ended[:MAX_BARS]]
-        found = _find_lanes(bars, ran, questions, notices)
+        succeeded = {row.conversation for row in ran if row.counts.succeeded}
+        succeeded |= {bar.conversation_id for bar in bars if bar.status is RunStatus.SUCCESS}
+        reports = away.reports(user, succeeded, start)
+        found = _find_lanes(bars, ran, questions, {report.conversation for report in reports})
         lanes = found[:MAX_AWAY_ROWS]
         ids = [lane.conversation_id for lane in lanes]
         asked = away.asked(user, ids, start, limit=MAX_BARS)
@@ -92,6 +97,7 @@ async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) 
             questions=questions,
             spent=away.spent(user, start),
             notices=notices,
+            reports=reports,
             lanes=[_with_asked(lane, asked) for lane in lanes],
             worked=_sum_work(tx, user, bars, since=start),
             is_cut=len(ended) > MAX_BARS or len(found) > MAX_AWAY_ROWS,
@@ -104,7 +110,7 @@ def _find_lanes(
     bars: Sequence[RunBar],
     ran: Sequence[ConversationRuns],
     questions: Sequence[PendingQuestion],
-    notices: Sequence[RecentNotice],
+    told: Collection[ConversationId],
 ) -> Sequence[AwayLane]:
     """Give each conversation a lane: what needs the user first, then what has run last."""
     titles = {bar.conversation_id: bar.title for bar in bars}
@@ -112,7 +118,6 @@ def _find_lanes(
     titles |= {question.conversation: question.title for question in questions}
     needed = {question.conversation for question in questions}
     broken = {row.conversation for row in ran if row.failure is not None}
-    told = {notice.conversation for notice in notices if notice.kind == NoticeKind.RESULT}
     runs = defaultdict[ConversationId, list[RunBar]](list)
     for bar in bars:
         runs[bar.conversation_id].append(bar)

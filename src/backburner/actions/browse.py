@@ -214,7 +214,17 @@ def display_context(
     )
 
 
-def make_page(rows: Sequence[T], limit: int, key_of: Callable[[T], PageKey]) -> Page[T]:
-    """Make a page from `limit + 1` rows; the extra row only shows that there are more."""
-    shown = rows[:limit]
-    return Page(shown, key_of(shown[-1]) if len(rows) > limit else None)
+def make_page(
+    rows: Sequence[T],
+    limit: int,
+    key_of: Callable[[T], PageKey],
+    *,
+    down_to: PageKey | None = None,
+) -> Page[T]:
+    """Make a page from `limit + 1` rows; the extra row only shows that there are more.
+
+    It ends at `down_to`, the key of an earlier page, if that many rows are not more than `limit`.
+    The rows have descending keys then.
+    """
+    shown = [row for row in rows[:limit] if down_to is None or key_of(row) >= down_to]
+    return Page(shown, key_of(shown[-1]) if shown and len(rows) > len(shown) else None)

@@ -2,8 +2,14 @@
 
 from backburner.actions.deps import Deps
 from backburner.core.ids import GrantId, UserId
+from backburner.ports import EventKind, Tx
 
 
 async def revoke(deps: Deps, user: UserId, grant_id: GrantId) -> None:
     """Revoke a grant; calls already made with it are not undone."""
-    await deps.store.transact(lambda tx: tx.grants.revoke(user, grant_id))
+
+    def work(tx: Tx) -> None:
+        tx.grants.revoke(user, grant_id)
+        tx.changed(user, None, EventKind.USER)
+
+    await deps.store.transact(work)

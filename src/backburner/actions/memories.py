@@ -12,7 +12,7 @@ from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import UserId
 from backburner.core.memory import Memory, query_words
 from backburner.core.validation import check_text
-from backburner.ports import MemoryWrite, NewMemory, Tx
+from backburner.ports import EventKind, MemoryWrite, NewMemory, Tx
 
 MAX_KEY_CHARS = 200
 MAX_MEMORY_CHARS = 10_000
@@ -34,7 +34,11 @@ async def remember(deps: Deps, user: UserId, key: str, text: str) -> tuple[Memor
 
 
 async def forget(deps: Deps, user: UserId, key: str) -> None:
-    await deps.store.transact(lambda tx: tx.memories.remove(user, key))
+    def work(tx: Tx) -> None:
+        tx.memories.remove(user, key)
+        tx.changed(user, None, EventKind.USER)
+
+    await deps.store.transact(work)
 
 
 async def search(deps: Deps, user: UserId, query: str, *, limit: int) -> Sequence[Memory]:
@@ -78,6 +82,7 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
         attempts.append(tx)
         if not deleted:
             raise _protected(key)
+        tx.changed(origin.user, None, EventKind.USER)
 
     await deps.store.transact(work)
 
@@ -108,6 +113,7 @@ def _write(tx: Tx, user: UserId, memory: NewMemory, *, keep_trusted: bool = Fals
         raise _protected(memory.key)
     if written is MemoryWrite.NEW and tx.memories.count(user) > MAX_MEMORIES:
         raise LimitReached(f"Limit reached: {MAX_MEMORIES:,} memories.", hint="Delete some first.")
+    tx.changed(user, None, EventKind.USER)
     return written
 
 

@@ -22,8 +22,15 @@ class NoticeList:
     open_questions: frozenset[QuestionId]
 
 
-async def load_list(deps: Deps, user: UserId, after: PageKey | None, *, limit: int) -> NoticeList:
-    """Read a page of notices, newest first."""
+async def load_list(
+    deps: Deps,
+    user: UserId,
+    after: PageKey | None,
+    *,
+    limit: int,
+    down_to: PageKey | None = None,
+) -> NoticeList:
+    """Read a page of notices, newest first; `down_to` is the key of an earlier page."""
 
     def work(tx: Tx) -> NoticeList:
         rows = tx.browse.notices(user, after, unseen=False, limit=limit + 1)
@@ -31,7 +38,7 @@ async def load_list(deps: Deps, user: UserId, after: PageKey | None, *, limit: i
         return NoticeList(
             now=tx.now,
             zone=tx.users.load(user).zone,
-            page=make_page(rows, limit, lambda last: (last.id,)),
+            page=make_page(rows, limit, lambda last: (last.id,), down_to=down_to),
             unseen=tx.browse.count_unseen_notices(user, limit=MAX_COUNTED),
             open_questions=frozenset(one.question.id for one in asked),
         )

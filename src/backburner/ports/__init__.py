@@ -134,6 +134,7 @@ from backburner.ports.queries import Reply as Reply
 from backburner.ports.queries import RunBar as RunBar
 from backburner.ports.queries import RunCost as RunCost
 from backburner.ports.queries import RunCounts as RunCounts
+from backburner.ports.queries import RunReport as RunReport
 from backburner.ports.queries import RunRow as RunRow
 from backburner.ports.queries import SpendTotal as SpendTotal
 from backburner.ports.queries import Tasks as Tasks

@@ -81,7 +81,9 @@ class EventKind(StrEnum):
     QUESTION = "question"  #: Asked, answered, withdrawn or snoozed.
     RUN = "run"  #: Started, ended, handed back or skipped; or it reported progress.
     NOTICE = "notice"  #: Created, delivered or seen.
-    USER = "user"  #: Outside conversations: settings, allowances, the pause switch.
+    #: Outside conversations: settings, allowances, the pause switch, connections, memories, grants,
+    #: tokens, sessions, and browsers that take push messages.
+    USER = "user"
 
 
 @dataclass(frozen=True, slots=True)

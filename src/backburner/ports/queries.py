@@ -480,6 +480,15 @@ class RecentNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """The last message that unattended runs have left in a conversation."""
+
+    conversation: ConversationId
+    text: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunBar:
     """A run on a line of time."""
 
@@ -512,6 +521,14 @@ class Away(Protocol):
         self, user: UserId, since: datetime, *, limit: int
     ) -> Sequence[ConversationRuns]:
         """Count runs by conversation: with failures first, then the latest."""
+
+    def reports(
+        self, user: UserId, conversation_ids: Collection[ConversationId], since: datetime
+    ) -> Sequence[RunReport]:
+        """Return what successful unattended runs last said in these conversations since then.
+
+        Only the newest messages of each are read.
+        """
 
     def bars(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RunBar]:
         """List unattended runs that ended since then, the last ended first."""

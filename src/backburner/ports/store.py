@@ -304,6 +304,9 @@ class Runs(Protocol):
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
         """Ask a running reply to stop; False: there is none."""
 
+    def stop_work(self, user: UserId, conversation_id: ConversationId) -> bool:
+        """Ask a running background run to stop; False: there is none."""
+
     def prune(self, *, before: datetime, limit: int) -> int: ...
     def resume_waiting(
         self, user: UserId, conversation_id: ConversationId, *, at: datetime

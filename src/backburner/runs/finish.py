@@ -399,6 +399,8 @@ class _Ending:
                 )
             messages.append(system_message("Stopped.", own=True))
         step = Step(conversation=conversation, messages=tuple(messages))
+        if self.claim.turn.kind is RunKind.BACKGROUND:
+            step = transitions.stop_run(conversation, self._run(conversation), now=tx.now)
         step = tool_journal.tell_about(step, self._take_in_doubt(tx), made=self._untold)
         ending = RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens)
         self._commit(tx, step, ending, asks=False)

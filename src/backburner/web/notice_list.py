@@ -7,6 +7,7 @@ from backburner.actions import notices
 from backburner.actions.deps import Deps
 from backburner.api.http.pages import PageQuery, write_cursor
 from backburner.core.ids import UserId
+from backburner.ports import PageKey
 from backburner.web.display import Display
 from backburner.web.views.notice import ShownNotice, show_notice
 
@@ -26,8 +27,12 @@ async def load_tray(deps: Deps, user: UserId) -> tuple[ShownNotices, Display]:
     return await load_notices(deps, user, PageQuery(limit=MAX_IN_TRAY))
 
 
-async def load_notices(deps: Deps, user: UserId, paging: PageQuery) -> tuple[ShownNotices, Display]:
-    found = await notices.load_list(deps, user, paging.after(str), limit=paging.limit)
+async def load_notices(
+    deps: Deps, user: UserId, paging: PageQuery, *, down_to: PageKey | None = None
+) -> tuple[ShownNotices, Display]:
+    found = await notices.load_list(
+        deps, user, paging.after(str), limit=paging.limit, down_to=down_to
+    )
     display = Display(found.now, found.zone)
     shown = ShownNotices(
         rows=[show_notice(row, display, found.open_questions) for row in found.page.items],

@@ -241,6 +241,34 @@ async def test_a_summary_stays_short_however_much_happened(
     assert found.is_cut
 
 
+async def test_results_are_told_however_many_notices_came_after_them(
+    stage: Stage, clock: SetClock
+) -> None:
+    stage.user()
+    reminds = (await stage.task(title="Reminds")).id
+    stage.engine.then(End({"complete": True, "message": "Time to stretch."}))
+    await stage.work()
+    await stage.task(title="Quiet")
+    stage.engine.then(End({"complete": True}))
+    await stage.work()
+    await stage.task(Interval(HOUR, anchor=clock.now), title="Ticks")
+    for number in range(away.MAX_AWAY_ROWS):
+        stage.engine.then(End({"complete": True, "message": f"Tick {number}."}))
+        await stage.work()
+        clock.advance(HOUR)
+
+    found = await away.summarise(stage.deps, USER, since=NOON - HOUR)
+
+    assert {lane.title: lane.state.value for lane in found.lanes} == {
+        "Reminds": "done",
+        "Ticks": "done",
+        "Quiet": "quiet",
+    }
+    assert reminds not in {notice.conversation for notice in found.notices}
+    said = {report.conversation: report.text for report in found.reports}
+    assert said[reminds] == "Time to stretch."
+
+
 async def test_a_summary_is_read_through_indexes(
     stage: Stage, client: httpx2.AsyncClient, clock: SetClock
 ) -> None:

@@ -379,3 +379,24 @@ def test_a_run_is_started_by_what_waits_for_it_or_by_its_time(
     found = transitions.find_start(make.conversation(**work), slot_at=slot_at, item=item)
 
     assert found is start
+
+
+def test_recurring_work_goes_on_at_its_next_time_after_a_run_was_stopped() -> None:
+    step = transitions.stop_run(working(), RUN, now=NINE + HOUR)
+
+    assert step.conversation.status is Status.BACKGROUND
+    assert step.conversation.schedule == DAILY
+    assert step.conversation.next_run_at == NINE + 24 * HOUR
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        once(),
+        working(schedule=None, status=Status.ACTIVE),
+        working(schedule_revision=2),
+        working(pause_reason=PauseReason.USER, status=Status.ACTIVE),
+    ],
+)
+def test_a_stopped_run_leaves_other_work_as_it_is(found: Conversation) -> None:
+    assert transitions.stop_run(found, RUN, now=NINE + HOUR).conversation == found

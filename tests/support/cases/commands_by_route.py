@@ -66,6 +66,7 @@ COMMANDS = {
     "POST /api/conversations/{conversation_id}/messages": "say",
     "PUT /api/conversations/{conversation_id}/messages/last": "say",
     "POST /api/conversations/{conversation_id}/stop": "stop",
+    "POST /api/conversations/{conversation_id}/stop-run": "stop-run",
     "PUT /api/conversations/{conversation_id}/schedule": "schedule set",
     "DELETE /api/conversations/{conversation_id}/schedule": "schedule clear",
     "POST /api/schedule/preview": "schedule preview",

@@ -87,8 +87,14 @@ async def test_settings_take_effect_at_once(newcomer: Visitor) -> None:
     await page.get_by_label("Time zone").blur()
     await expect(page.locator("#zone [role=alert]")).to_contain_text("Mars/Olympus")
 
+    await page.get_by_role("link", name="Background work").click()
+    switch = page.get_by_role("switch", name="Pause everything")
+    await switch.check()
+    await page.locator("#sidebar").get_by_role("button", name="Resume").click()
+    await expect(switch).not_to_be_checked()
+
     await page.get_by_role("link", name="Allowances").click()
-    await page.get_by_label("Allowance for: All work, per day").fill("$7")
+    await page.get_by_label("Allowance for: All work, per day").fill("7")
     await page.keyboard.press("Enter")
     await expect(page.locator("#who")).to_contain_text("$0.00 of $7.00 today")
 

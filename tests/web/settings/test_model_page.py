@@ -84,7 +84,7 @@ async def test_the_card_for_the_first_model_is_for_chats_and_goes_once_there_is_
     assert saved.is_success, saved.text
     page = await install.read()
     assert "small · 127.0.0.1:9 · with a key" in page
-    assert "Used for chats and background work" in page
+    assert "Used for chats, and for background work until another is chosen" in page
     assert 'data-call="DELETE /api/operate/models/local"' in page
     # The next one gets another name, and is not used for anything unless asked.
     assert 'value="local-2"' in page

@@ -1,6 +1,9 @@
 """The sections of the settings: what each shows of its user, and of nobody else."""
 
+import re
+from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import httpx2
 import pytest
@@ -13,6 +16,7 @@ from backburner.actions.deps import DiscoverySettings
 from backburner.core.accounts import Role, Scope
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import ALWAYS_HERE
+from backburner.ports import Change, Tx
 from backburner.web.views.account.sections import OPERATE, SETTINGS
 
 HOUR = timedelta(hours=1)
@@ -44,7 +48,9 @@ async def test_a_section_is_for_everybody_and_shows_members_nothing_of_operators
 async def test_what_operators_see_is_for_operators(ask_as: AskAs, name: str) -> None:
     path = f"/page/operate{name}"
     member, reader = await ask_as(USER), await ask_as(USER, Scope.READ)
-    assert (await member("GET", path)).status_code == 403
+    refused = await member("GET", path)
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "Only operators of this server may do this."
     assert (await reader("GET", path)).status_code == 403
 
     operator = await ask_as(USER, role=Role.OPERATOR)
@@ -56,10 +62,52 @@ async def test_what_operators_see_is_for_operators(ask_as: AskAs, name: str) -> 
     assert "/operate" not in await read(token, "/page/settings")
 
 
+async def test_people_are_told_in_the_page_that_an_address_is_unknown(
+    client: httpx2.AsyncClient,
+) -> None:
+    browsing = {"accept": "text/html,*/*;q=0.8"}
+    page = await client.get("/nonsense", headers=browsing)
+
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert 'class="shell"' in page.text
+    assert "content-security-policy" in page.headers
+    for path, headers in (("/nonsense", {}), ("/api/nonsense", browsing)):
+        answer = await client.get(path, headers=headers)
+        assert (answer.status_code, answer.json()["detail"]) == (404, "Not Found")
+
+
 async def test_commands_are_named_as_they_are_called(ask: Asker, stage: Stage) -> None:
     stage.deps.command = "python3 dev.py run"
 
     assert "python3 dev.py run user link makes one" in await read(ask, "/page/settings")
+
+
+async def test_open_settings_hear_of_what_changes_in_other_browsers(
+    ask: Asker, stage: Stage
+) -> None:
+    def changes_after(number: int, tx: Tx) -> Sequence[Change]:
+        return tx.events.after(USER, number, limit=9)
+
+    memory = "/api/memories/family%2Fada"
+    for name in SETTINGS:
+        assert re.search(
+            r'id="section" data-src="[^"]+" data-on="user\b',
+            await read(ask, f"/page/settings/{name}"),
+        )
+    token = {"name": "calendar", "scopes": ["read"]}
+    seen = stage.database.run(lambda tx: tx.events.latest(USER))
+    for method, path, body in (
+        ("PUT", "/api/me", {"name": "Ada"}),
+        ("PUT", "/api/me", {"zone": "Europe/Oslo"}),
+        ("PUT", "/api/me", {"paused": True}),
+        ("POST", "/api/tokens", token),
+        ("PUT", memory, {"text": "Likes tea."}),
+        ("DELETE", memory, None),
+    ):
+        await ask.do(method, path, body)
+        (event,) = stage.database.run(partial(changes_after, seen))
+        assert event.kind == "user", path
+        seen = event.number
 
 
 async def test_names_of_people_are_text(ask: Asker) -> None:

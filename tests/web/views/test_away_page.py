@@ -9,11 +9,11 @@ from support.stage.make import NOON, QUESTION
 
 from backburner.actions.away import AwayLane, AwaySummary, LaneState
 from backburner.core.allowance import Amount
-from backburner.core.ids import ConversationId, NoticeId, RunId
+from backburner.core.ids import ConversationId, RunId
 from backburner.core.question import Purpose
 from backburner.core.run import RunStatus
 from backburner.core.work.timeline import AskedQuestion
-from backburner.ports import ConversationRuns, RecentNotice, RunBar, RunCounts, SpendTotal
+from backburner.ports import ConversationRuns, RunBar, RunCounts, RunReport, SpendTotal
 from backburner.web.display import Display
 from backburner.web.rendering import render
 from backburner.web.views.away import MAX_LANES, MIN_WIDTH, WIDTH, offer_away, show_away
@@ -69,15 +69,8 @@ def ran(name: str, succeeded: int, failure: str | None = None) -> ConversationRu
     )
 
 
-def told(name: str, text: str, at: datetime = NOON) -> RecentNotice:
-    return RecentNotice(
-        notice=NoticeId(f"n_{text}"),
-        conversation=ConversationId(f"c_{name}"),
-        title=name,
-        kind="result",
-        text=text,
-        created_at=at,
-    )
+def told(name: str, text: str) -> RunReport:
+    return RunReport(conversation=ConversationId(f"c_{name}"), text=text, created_at=NOON)
 
 
 def away(*lanes: AwayLane, **changes: Any) -> AwaySummary:
@@ -89,6 +82,7 @@ def away(*lanes: AwayLane, **changes: Any) -> AwaySummary:
         questions=[],
         spent=SpendTotal(Amount(micros=1_120_000), is_all_priced=True),
         notices=[],
+        reports=[],
         lanes=lanes,
         worked=timedelta(minutes=31),
         is_cut=False,
@@ -179,7 +173,7 @@ def test_what_broke_comes_before_what_is_done_and_quiet_ones_end_in_one_line() -
         lane("Certificates", LaneState.QUIET, bar("Certificates", 5)),
         lane("Disk", LaneState.QUIET, bar("Disk", 5)),
         conversations=[ran("CI", 0, "No disk."), ran("Certificates", 14), ran("Disk", 2)],
-        notices=[told("Flats", "**One** fits."), told("Flats", "None yet.", SINCE)],
+        reports=[told("Flats", "**One** fits.")],
     )
 
     shown, html = show_away(summary, DISPLAY), write(summary)
@@ -214,7 +208,7 @@ def test_nothing_of_others_becomes_markup() -> None:
         lane(HOSTILE, LaneState.BROKE, bar(HOSTILE, 1, status=RunStatus.FAILURE)),
         lane("b", LaneState.DONE, bar("b", 1)),
         conversations=[ran(HOSTILE, 0, HOSTILE)],
-        notices=[told("b", HOSTILE)],
+        reports=[told("b", HOSTILE)],
     )
 
     assert "<img" not in write(summary)

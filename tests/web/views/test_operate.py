@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from support.stage.make import NOON, USER
 
+from backburner.actions.models.profiles import ModelUse
 from backburner.actions.operate.overview import Overview
 from backburner.core.accounts import ON_THE_SERVER, Act, AuditEntry
 from backburner.core.ids import UserId
@@ -43,8 +44,17 @@ FINE = Overview(
 
 
 def test_an_install_without_trouble_has_no_problems() -> None:
-    shown = show_overview(FINE, VaultStatus(source="file", master_keys=["k"], users=1), DISPLAY)
+    vault = VaultStatus(source="file", master_keys=["k"], users=1)
+    models = [
+        ModelUse("claude", chats=True, background=False),
+        ModelUse("x", chats=False, background=False),
+    ]
+    shown = show_overview(FINE, vault, DISPLAY, models)
 
+    assert [(one.name, one.use, one.trouble) for one in shown.models] == [
+        ("claude", "Used for chats", ""),
+        ("x", "", ""),
+    ]
     assert shown.problems == []
     assert [(one.seats, one.state) for one in shown.workers] == [("2 of 5", "Works")]
     assert shown.vault == [
@@ -81,7 +91,8 @@ def test_every_trouble_is_told_in_a_sentence() -> None:
         "2 notices could not be sent in the last day.",
         "3 runs wait for a free place, the first for 2\u00a0min.",
     ]
-    assert shown.outages[0][0] == "claude"
+    assert (shown.models[0].name, shown.models[0].use) == ("claude", "")
+    assert shown.models[0].trouble.startswith("Overloaded.")
     assert show_overview(replace(FINE, workers=[gone]), None, DISPLAY).problems == [
         load_words().operate.overview.no_worker
     ]

@@ -119,7 +119,7 @@ def test_there_are_buttons_only_for_what_can_be_done() -> None:
     assert buttons(reply) == ["Try again in the chat"]
     assert buttons(tried_again) == []
     assert buttons(run_page(conversation=archived)) == []
-    assert buttons(run_page(run=make.run())) == ["Stop for good"]
+    assert buttons(run_page(run=make.run())) == ["Stop this run", "Stop for good"]
     assert buttons(run_page(run=make.run(kind=RunKind.REPLY))) == ["Stop"]
 
 

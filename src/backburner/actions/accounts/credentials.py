@@ -24,7 +24,7 @@ from backburner.core.conversation import Use
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
 from backburner.core.passwords import check_name
-from backburner.ports import Hint, HintKind, NewCredential, PageKey, Tx
+from backburner.ports import EventKind, Hint, HintKind, NewCredential, PageKey, Tx
 
 #: Makes a leaked secret recognisable, for example to secret scanners.
 CREDENTIAL_PREFIX = "bb_"
@@ -69,6 +69,8 @@ def issue(
     """Make a credential; without a time it is good as long as its kind is."""
     if expires_at is None and kind in CREDENTIAL_LIFETIMES:
         expires_at = tx.now + CREDENTIAL_LIFETIMES[kind]
+    if kind is CredentialKind.SESSION:
+        tx.changed(user, None, EventKind.USER)
     new = NewCredential(kind, scopes, name=name, expires_at=expires_at, device=device)
     return issue_new(tx, user, new)
 
@@ -112,6 +114,7 @@ async def create_token(
         expires_at = tx.now + lifetime if lifetime else None
         token = CredentialKind.TOKEN
         new = NewCredential(token, scopes, uses, name, expires_at, connections)
+        tx.changed(caller.user, None, EventKind.USER)
         return issue_new(tx, caller.user, new)
 
     return await deps.store.transact(work)
@@ -154,7 +157,7 @@ async def revoke_credential(
 
     def work(tx: Tx) -> None:
         tx.credentials.revoke(user, credential_id, kind, now=tx.now)
-        tx.hint(Hint(HintKind.CHANGED, user))
+        tx.changed(user, None, EventKind.USER)
 
     await deps.store.transact(work)
 

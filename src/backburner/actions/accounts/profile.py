@@ -16,7 +16,7 @@ from backburner.core.errors import BadRequest, BadSchedule
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.passwords import check_name
 from backburner.core.schedule.cron import find_zone
-from backburner.ports import ConversationSpending, Tx, UserProfile
+from backburner.ports import ConversationSpending, EventKind, Tx, UserProfile
 
 MAX_STATEMENT_DAYS = 30
 #: Conversations that have spent most, among those that changed last.
@@ -90,6 +90,7 @@ async def change_settings(deps: Deps, user: UserId, changes: SettingsChanges) ->
 
     def work(tx: Tx) -> AccountSettings:
         tx.users.lock(user)
+        tx.changed(user, None, EventKind.USER)
         if changes.zone is not None:
             tx.users.set_zone(user, changes.zone)
         if changes.found_zone is not None:

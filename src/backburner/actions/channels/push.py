@@ -15,7 +15,7 @@ from backburner.core.channels.push import (
 )
 from backburner.core.errors import ChannelFailed, Conflict, LimitReached, NotAllowed, TargetGone
 from backburner.core.ids import NoticeId, PushId, UserId, new_push_id
-from backburner.ports import ChannelMessage, Tx
+from backburner.ports import ChannelMessage, EventKind, Tx
 
 #: The name of the server's private key in the vault.
 SECRET = "push/server_key"  # noqa: S105 (its name)
@@ -98,13 +98,18 @@ async def subscribe(deps: Deps, caller: Caller, new: NewSubscription) -> PushSub
                 f"Limit reached: {MAX_SUBSCRIPTIONS} browsers.", hint="Remove one first."
             )
         tx.push_subscriptions.put(subscription)
+        tx.changed(caller.user, None, EventKind.USER)
         return subscription
 
     return await deps.store.transact(work)
 
 
 async def remove(deps: Deps, user: UserId, subscription: PushId) -> None:
-    await deps.store.transact(lambda tx: tx.push_subscriptions.remove(user, subscription))
+    def work(tx: Tx) -> None:
+        tx.push_subscriptions.remove(user, subscription)
+        tx.changed(user, None, EventKind.USER)
+
+    await deps.store.transact(work)
 
 
 async def send_test(deps: Deps, user: UserId, subscription: PushId) -> PushTest:

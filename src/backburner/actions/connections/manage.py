@@ -269,7 +269,7 @@ def _prepare(tx: Tx, deps: Deps, user: UserId, new: NewConnection) -> Connection
         raise BadRequest("Headers exclude another sign-in.", hint="Leave one of them out.")
     url = naming.check_url(new.url) if new.url else ""
     if url and not new.name:
-        _check_new(tx, user, url)
+        _check_new(tx, user, url, new.title)
     entry = find_by_url(CATALOGUE, url)
     auth = AuthKind.HEADER if new.headers else new.auth or AuthKind.NONE
     origin = new.program or (entry.name if entry is not None else naming.name_of_host(url))
@@ -322,15 +322,17 @@ def _check_free(tx: Tx, connection: Connection) -> None:
         )
 
 
-def _check_new(tx: Tx, user: UserId, url: str) -> None:
+def _check_new(tx: Tx, user: UserId, url: str, title: str) -> None:
     """Refuse a server that the user has already, unless they have named the second account."""
-    for known in tx.connections.list(user):
-        if known.url and naming.is_same_url(known.url, url):
-            raise Conflict(
-                f"You have this server already as {known.name}.",
-                hint=f"Sign in again: `backburner connect {known.name}`. For a second account:"
-                " `--name`.",
-            )
+    same = [
+        one for one in tx.connections.list(user) if one.url and naming.is_same_url(one.url, url)
+    ]
+    titles = {one.title.casefold() for one in same}
+    if same and (not title or naming.check_title(title).casefold() in titles):
+        raise Conflict(
+            f"You have this server already as {same[0].name}.",
+            hint="Sign in to it again, or give the second account a name of its own.",
+        )
 
 
 def _store_headers(tx: Tx, deps: Deps, connection: Connection, headers: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from backburner.core import transitions
 from backburner.core.channels.push import PUSH
 from backburner.core.conversation import Conversation, Destination, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Question
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.transitions import Step, Terms
@@ -82,6 +82,19 @@ async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fa
         return Step(conversation=conversation) if is_requested else step
 
     return await _change(deps, origin, work, transition, verb=Verb.RUN_NOW, task_only=task_only)
+
+
+async def stop_run(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
+    """Stop the background run of recurring work that is in progress; its schedule stays."""
+
+    def work(tx: Tx) -> None:
+        conversation = tx.conversations.lock(user, conversation_id)
+        if not conversation.is_recurring:
+            raise Conflict("Only runs of recurring work can be stopped alone.", hint="Cancel it.")
+        if not tx.runs.stop_work(user, conversation_id):
+            raise Conflict("There is no background run to stop.")
+
+    await deps.store.transact(work)
 
 
 async def update(

@@ -163,16 +163,22 @@ async def stats(deps: Deps, user: UserId, conversation_id: ConversationId) -> Co
 
 
 async def listed(
-    deps: Deps, user: UserId, status: RunStatus | None, after: PageKey | None, *, limit: int
+    deps: Deps,
+    user: UserId,
+    status: RunStatus | None,
+    after: PageKey | None,
+    *,
+    limit: int,
+    down_to: PageKey | None = None,
 ) -> Page[ListedRun]:
     """List runs of all conversations: those that have ended by their end, others by their start.
 
-    Without a status, those that have ended with any.
+    Without a status, those that have ended with any. `down_to` is the key of an earlier page.
     """
 
     def work(tx: Tx) -> Page[ListedRun]:
         rows = tx.browse.runs_by_status(user, status, after, limit=limit + 1)
-        page = make_page(rows, limit, _list_key)
+        page = make_page(rows, limit, _list_key, down_to=down_to)
         runs = [row.run for row in page.items]
         ids, places = [run.id for run in runs], [run.conversation_id for run in runs]
         spent, worked = tx.browse.run_totals(user, ids), worked_for(tx, user, runs)

@@ -21,7 +21,7 @@ from backburner.api.http.caller_limits import get_limits
 from backburner.api.http.dependencies import get_deps
 from backburner.api.http.origins import check_origin, check_page
 from backburner.api.http.problems import Problem
-from backburner.core.accounts import Caller, CredentialKind, Scope, check_direct
+from backburner.core.accounts import Caller, CredentialKind, Scope, check_direct, scopes_of
 
 SESSION_COOKIE = "backburner"
 SESSION_HEADER = "x-backburner-session"
@@ -108,6 +108,8 @@ def _not_signed_in() -> Problem:
 def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     async def require_scope(request: Request) -> Caller:
         caller = await identify(request)
+        if scope is Scope.OPERATE and scope not in scopes_of(caller.role):
+            raise Problem(403, "Only operators of this server may do this.")
         if not caller.may(scope):
             raise Problem(403, "This credential lacks a scope.", f"The request needs {scope}.")
         return caller

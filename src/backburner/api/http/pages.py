@@ -60,6 +60,8 @@ async def read_page_query(limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = Non
 
 
 Paging = Annotated[PageQuery, Depends(read_page_query)]
+#: The cursor after the first part of an open list, which is shown again with what is new.
+DownTo = Annotated[str | None, Query(alias="to", max_length=MAX_CURSOR_CHARS)]
 
 
 class PageOut(BaseModel, Generic[Item]):

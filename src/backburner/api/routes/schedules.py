@@ -42,6 +42,19 @@ async def set_schedule(
     return await load_conversation(deps, caller, conversation_id)
 
 
+@router.post(
+    "/conversations/{conversation_id}/stop-run",
+    summary="Stop the run of background work",
+    responses=error_responses(409),
+)
+async def stop_run(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> ConversationOut:
+    """Stop the run of its recurring work that is in progress. It runs again at its next time."""
+    await control.stop_run(deps, caller.user, conversation_id)
+    return await load_conversation(deps, caller, conversation_id)
+
+
 @router.delete(
     "/conversations/{conversation_id}/schedule",
     summary="Clear a schedule",

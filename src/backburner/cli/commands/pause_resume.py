@@ -1,4 +1,4 @@
-"""`backburner pause`, `resume`, `run-now`, `cancel` and `fresh`: control conversations."""
+"""`backburner pause`, `resume`, `run-now`, `stop-run`, `cancel` and `fresh`: control work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -89,5 +89,6 @@ def _resumed(conversation: Any) -> str:
 pause = _one_or_all("pause", lambda changed: f"Paused: {changed['title']}.", paused=True)
 resume = _one_or_all("resume", _resumed, paused=False)
 run_now = _one("run-now", lambda changed: f"Running now: {changed['title']}.")
+stop_run = _one("stop-run", lambda changed: f"Stopped the run of: {changed['title']}.")
 fresh = _one("fresh", lambda changed: f"Starts afresh: {changed['title']}.")
 cancel = _one("cancel", lambda changed: f"Cancelled: {changed['title']}.")

@@ -74,6 +74,7 @@ from backburner.core.transitions.runs import (
     has_background_work,
     reply,
     skip_discovery_slot,
+    stop_run,
 )
 from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step, Stops
 
@@ -149,6 +150,7 @@ __all__ = [
     "stop_child",
     "stop_note",
     "stop_own_work",
+    "stop_run",
     "wait_for_sign_in",
     "with_model",
     "withdraw",

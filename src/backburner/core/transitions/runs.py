@@ -432,6 +432,14 @@ def _has_reached_max_runs(conversation: Conversation) -> bool:
     return conversation.max_runs is not None and conversation.run_count >= conversation.max_runs
 
 
+def stop_run(conversation: Conversation, run: Run, *, now: datetime) -> Step:
+    """End a background run that the user has stopped; recurring work goes on at its next time."""
+    if not (_affects_work(conversation, run) and conversation.is_recurring):
+        return Step(conversation=conversation)
+    moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
+    return Step(conversation=moved, skipped=skipped)
+
+
 def _affects_work(conversation: Conversation, run: Run) -> bool:
     """Return whether the run's work still exists and is not paused."""
     works = conversation.schedule is not None and conversation.pause_reason is None

@@ -31,6 +31,7 @@ from backburner.ports import (
     RecentNotice,
     RunBar,
     RunCounts,
+    RunReport,
     SpendTotal,
 )
 from backburner.store.context import Group
@@ -41,6 +42,7 @@ from backburner.store.tables import (
     is_queued,
     is_running,
     is_shown,
+    messages,
     notices,
     questions,
     runs,
@@ -107,6 +109,45 @@ _select_ran = (
     .group_by(runs.c.conversation_id, conversations.c.title)
     .order_by(_counts[1].desc(), _last_at.desc(), runs.c.conversation_id)
     .limit(_limit)
+)
+#: Messages of a conversation among which its last report is looked for.
+_MAX_MESSAGES_READ = 50
+_last_said = messages.alias("last_said")
+_last_messages = (
+    select(_last_said.c.number, _last_said.c.run_id, _last_said.c.created_at)
+    .where(
+        _last_said.c.user_id == _owner,
+        _last_said.c.conversation_id == conversations.c.id,
+        _last_said.c.replaced_at.is_(None),
+    )
+    .order_by(_last_said.c.number.desc())
+    .limit(_MAX_MESSAGES_READ)
+    .correlate(conversations)
+    .subquery("last_messages")
+)
+_last_report = (
+    select(func.max(_last_messages.c.number))
+    .where(
+        _last_messages.c.created_at > _since,
+        exists().where(
+            runs.c.user_id == _owner,
+            runs.c.id == _last_messages.c.run_id,
+            runs.c.status == RunStatus.SUCCESS.value,
+            runs.c.unattended,
+        ),
+    )
+    .scalar_subquery()
+)
+select_reports = (
+    select(messages.c.conversation_id, messages.c.content, messages.c.created_at)
+    .join(conversations, _of_conversation(messages))
+    .where(
+        conversations.c.user_id == _owner,
+        conversations.c.id.in_(bindparam("conversation_ids", expanding=True, type_=Text())),
+        messages.c.user_id == _owner,
+        messages.c.number == _last_report,
+        is_shown,
+    )
 )
 _select_questions = (
     select(questions, conversations.c.title)
@@ -205,6 +246,21 @@ class Away(Group):
                 failure=row["failure_message"],
             )
             for row in self._execute(_select_ran, values).mappings()
+        ]
+
+    def reports(
+        self, user: UserId, conversation_ids: Collection[ConversationId], since: datetime
+    ) -> Sequence[RunReport]:
+        values: dict[str, Any] = {"owner": user, "since": since}
+        values["conversation_ids"] = list(conversation_ids)
+        rows = self._execute(select_reports, values) if conversation_ids else ()
+        return [
+            RunReport(
+                conversation=ConversationId(row.conversation_id),
+                text=row.content,
+                created_at=row.created_at,
+            )
+            for row in rows
         ]
 
     def bars(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RunBar]:

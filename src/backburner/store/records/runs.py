@@ -400,6 +400,10 @@ class Runs(Group):
         self.tx.hint(Hint(HintKind.CANCEL, user, conversation_id))
         return self.request_stop(user, conversation_id, kind=RunKind.REPLY)
 
+    def stop_work(self, user: UserId, conversation_id: ConversationId) -> bool:
+        self.tx.hint(Hint(HintKind.CANCEL, user, conversation_id))
+        return self.request_stop(user, conversation_id, kind=RunKind.BACKGROUND)
+
     def request_stop(
         self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
     ) -> bool:

@@ -30,6 +30,9 @@ export function on(kind, selector, act) {
 
 export const emit = (name, detail, target = document) => target.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
 
+// A bare number is dollars.
+on("change", "[data-money]", (field) => (field.value = field.value.replace(/^\s*(?=[\d.]+\s*$)/, "$")));
+
 // ---- Fragments -------------------------------------------------------------------------------
 
 export function parse(html) {
@@ -117,7 +120,7 @@ export async function refresh(element, now = false) {
   const known = loading.get(element);
   if (known) {
     known.again = true;
-    return now ? known.end?.() : undefined;
+    return now && known.end?.();
   }
   const mine = { again: false };
   loading.set(element, mine);
@@ -150,12 +153,12 @@ export async function refresh(element, now = false) {
 const PAGES = /^\/(?!api\/|assets\/|oauth\/|sign-in|reset|invitation|health|ready|metrics)/;
 let opening = 0;
 /** Changes that came while a page was on its way, which it may not show. */
-let heard = null;
+let heard;
 let title = words.name;
 
 const views = [];
 /** What ends what is shown; null while it is still being started. */
-let ends = null;
+let ends;
 
 /** Call a function with each such element of `main` whenever it was opened; what it returns ends it. */
 export function onView(selector, start) {
@@ -239,7 +242,7 @@ export function markCurrent() {
   for (const link of document.querySelectorAll(".sidebar a, .tabs a")) {
     const path = link.getAttribute("href");
     const { also = "", tab } = link.dataset;
-    const isWithin = (one) => one.length > 1 && `${location.pathname}/`.startsWith(`${one}/`);
+    const isWithin = (one) => one[1] && `${location.pathname}/`.startsWith(`${one}/`);
     const isCurrent = path === location.pathname || tab === shell.dataset.at || [path, ...also.split(" ")].some(isWithin);
     link.ariaCurrent = isCurrent ? "page" : null;
   }
@@ -277,17 +280,15 @@ on("click", "a[href]", (link, event) => {
 
 // ---- Toasts, and what screen readers hear ------------------------------------------------------
 
-let toast = null;
+let toast;
 
-export function announce(text) {
-  find("#said").textContent = text;
-}
+export const announce = (text) => (find("#said").textContent = text);
 
 export function say(text, action, { stays = false } = {}) {
   toast?.remove();
   const shown = (toast = make("div", "", { className: "toast", role: "status" }, make("span", text)));
   const end = () => shown.remove();
-  if (action) shown.append(make("button", action.label, { type: "button", onclick: () => { end(); action.act(); } }));
+  if (action) shown.append(make("button", action.label, { type: "button", onclick: () => action.act(end()) }));
   document.body.append(shown);
   // It stays while somebody is about to press its button.
   const wait = () => setTimeout(() => (shown.matches(":hover, :focus-within") ? wait() : end()), 8000);
@@ -321,7 +322,7 @@ function watchEnds() {
 // ---- Changes -----------------------------------------------------------------------------------
 
 /** What nobody sees is loaded when somebody looks, apart from what the title and notifications are made of. */
-let missed = false;
+let missed;
 document.addEventListener("visibilitychange", () => {
   if (document.hidden || !missed) return;
   missed = false;
@@ -340,20 +341,16 @@ export function tell(change, now = false) {
   emit("changed", change);
 }
 
-let lost = null;
-function found() {
-  lost?.();
-  lost = null;
-}
+let lost;
 export const { begin: beginStream, askForDrafts } = follow({
   change: (change) => tell(change),
   draft: (draft) => emit("draft", draft),
   reset: () => tell({}),
   lost(retry) {
-    lost ??= say(words.lost, { label: words.try_now, act: () => { found(); retry(); } }, { stays: true });
+    lost ??= say(words.lost, { label: words.try_now, act() { lost = null; retry(); } }, { stays: true });
   },
   back() {
-    found();
+    lost = lost?.();
     if (!find("#list")) loadSidebar();
     if (main.querySelector(".away")) reopen();
   },
@@ -382,8 +379,7 @@ setInterval(() => {
 let seconds = 0;
 setInterval(() => {
   seconds += 1;
-  if (document.hidden) return;
-  for (const element of main.querySelectorAll("[data-every]")) if (seconds % element.dataset.every === 0) refresh(element);
+  if (!document.hidden) for (const element of main.querySelectorAll("[data-every]")) if (!(seconds % element.dataset.every)) refresh(element);
 }, 1000);
 
 // ---- The browser around the page: its worker, the icon with a count, and whether somebody is here ----
@@ -396,9 +392,7 @@ export const registered = Promise.resolve(services?.register(policy.createScript
 services?.addEventListener("message", ({ data }) => data.open && open(data.open));
 
 /** Notifications are on in this browser, perhaps since a moment ago in another tab. */
-function notify() {
-  if (localStorage.getItem(NOTIFY)) import("./setup.js").catch(() => {});
-}
+const notify = () => localStorage.getItem(NOTIFY) && import("./setup.js").catch(() => {});
 addEventListener("storage", ({ key }) => key === NOTIFY && notify());
 
 let drawn = "0";
@@ -414,7 +408,7 @@ function showCount(needed) {
 }
 
 /** Since when somebody was away who is here again, until they know what happened. */
-let since = null;
+let since;
 
 /** Note that somebody is here; a chat offers what happened while they were away. */
 function noteActive() {
@@ -469,7 +463,7 @@ async function enter() {
 /** What the list shows, for as long as the tab. */
 export const FILTER = "backburner-filter";
 
-let isLoading = false;
+let isLoading;
 async function loadSidebar() {
   if (isLoading) return;
   isLoading = true;

@@ -77,7 +77,7 @@ async def show_import(
 ) -> Response:
     """Show what is in the file of another client, which the browser sends. Nothing is stored."""
     preview = await imports.preview(deps, caller, body.content)
-    offers = partial(show_offers, preview)
+    offers = partial(show_offers, preview, deps.command)
     return await respond("pages/connection_import.html", display, offers=offers)
 
 

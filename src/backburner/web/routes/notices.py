@@ -7,7 +7,7 @@ from backburner.actions.channels import push
 from backburner.api.http.auth import Reader
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.origins import get_origin
-from backburner.api.http.pages import Paging
+from backburner.api.http.pages import MAX_PAGE_SIZE, DownTo, PageQuery, Paging
 from backburner.core.channels.push import why_impossible
 from backburner.web.notice_list import load_notices, load_tray
 from backburner.web.rendering import respond
@@ -25,9 +25,14 @@ async def show_bell(deps: AppDeps, caller: Reader) -> Response:
 
 
 @router.get("/page/notices")
-async def show_all(deps: AppDeps, caller: Reader, paging: Paging) -> Response:
+async def show_all(
+    deps: AppDeps, caller: Reader, paging: Paging, down_to: DownTo = None
+) -> Response:
     """Show all notices, or, with a cursor, the next ones."""
-    shown, display = await load_notices(deps, caller.user, paging)
+    last = PageQuery(cursor=down_to).after(str)
+    if last is not None:
+        paging = PageQuery(MAX_PAGE_SIZE)
+    shown, display = await load_notices(deps, caller.user, paging, down_to=last)
     name = "pages/notices.html" if paging.cursor is None else "pages/notice_rows.html"
     return await respond(name, display, list=shown)
 

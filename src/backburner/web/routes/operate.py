@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from backburner.actions.accounts import users
 from backburner.actions.deps import Deps
+from backburner.actions.models import profiles
 from backburner.actions.operate import overview, spending, vault
 from backburner.api.http.auth import Operator
 from backburner.api.http.dependencies import AppDeps
@@ -35,7 +36,12 @@ async def show_state(deps: AppDeps, caller: Operator, display: Shown) -> Respons
         "operate/overview.html",
         display,
         place=find_place(caller, "overview"),
-        shown=show_overview(facts, await _read_vault(deps), display),
+        shown=show_overview(
+            facts,
+            await _read_vault(deps),
+            display,
+            await profiles.list_models(deps, caller.user),
+        ),
         is_direct=caller.is_direct,
     )
 

@@ -14,7 +14,7 @@ from backburner.actions.work import run_pages
 from backburner.actions.work.run_pages import ListedRun
 from backburner.api.http.auth import Reader
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.pages import PageQuery, Paging, write_cursor
+from backburner.api.http.pages import MAX_PAGE_SIZE, DownTo, PageQuery, Paging, write_cursor
 from backburner.api.schemas.base import RunIdPath, check_id
 from backburner.core.accounts import Caller
 from backburner.core.ids import CallId
@@ -83,11 +83,16 @@ async def show_call(
 
 @router.get("/page/running")
 async def show_running(
-    deps: AppDeps, caller: Reader, display: Shown, which: Which = "all"
+    deps: AppDeps,
+    caller: Reader,
+    display: Shown,
+    which: Which = "all",
+    down_to: DownTo = None,
 ) -> Response:
     now = await run_pages.listed(deps, caller.user, RunStatus.RUNNING, None, limit=MAX_ACTIVE)
     queued = await run_pages.listed(deps, caller.user, RunStatus.QUEUED, None, limit=MAX_ACTIVE)
-    recent = await _load_recent(deps, caller, PageQuery(), which)
+    size = PageQuery() if down_to is None else PageQuery(MAX_PAGE_SIZE)
+    recent = await _load_recent(deps, caller, size, which, down_to=down_to)
     return await respond(
         "pages/running.html",
         display,
@@ -115,9 +120,13 @@ async def show_recent(
 
 
 async def _load_recent(
-    deps: Deps, caller: Caller, paging: PageQuery, which: str
+    deps: Deps, caller: Caller, paging: PageQuery, which: str, *, down_to: str | None = None
 ) -> Page[ListedRun]:
-    status = RunStatus.FAILURE if which == "failed" else None
     return await run_pages.listed(
-        deps, caller.user, status, paging.after(datetime, str), limit=paging.limit
+        deps,
+        caller.user,
+        RunStatus.FAILURE if which == "failed" else None,
+        paging.after(datetime, str),
+        limit=paging.limit,
+        down_to=PageQuery(cursor=down_to).after(datetime, str),
     )

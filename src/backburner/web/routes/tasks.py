@@ -13,7 +13,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.work import folders, preview, run_pages, schedule_choices, user_jobs
 from backburner.api.http.auth import Reader
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.pages import PageQuery, Paging, write_cursor
+from backburner.api.http.pages import DownTo, PageQuery, Paging, write_cursor
 from backburner.api.schemas.base import TaskIdPath
 from backburner.api.schemas.conversation import list_next_times
 from backburner.core.accounts import Caller
@@ -103,7 +103,7 @@ async def show_task(
     task_id: TaskIdPath,
     deps: AppDeps,
     caller: Reader,
-    down_to: Annotated[str | None, Query(alias="to", max_length=1_000)] = None,
+    down_to: DownTo = None,
 ) -> Response:
     """Show a task; an open page asks for the runs that it shows, and for new ones."""
     plan = await preview.preview(deps, caller.user, task_id, is_past=True)

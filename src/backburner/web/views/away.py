@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 
 from backburner.actions.away import AwayLane, AwaySummary, LaneState
 from backburner.core.content.excerpt import make_excerpt
-from backburner.core.ids import ConversationId
-from backburner.core.notice import NoticeKind
 from backburner.core.run import RunStatus
 from backburner.core.work.run_facts import shorten
 from backburner.ports import RunBar
@@ -19,6 +17,8 @@ from backburner.web.rendering import Words, count, load_words
 
 WIDTH = 1000
 MIN_WIDTH = 6
+#: Dots at the ends of a lane stay whole.
+DOT_MARGIN = 12
 #: Enough to see what went on; the others are counted.
 MAX_LANES = 12
 MAX_TICKS = 8
@@ -184,7 +184,10 @@ class _Line:
             id=lane.conversation_id,
             title=lane.title,
             bars=[self._bar(bar) for bar in lane.bars if bar.status is not RunStatus.SKIPPED],
-            dots=[round(self.place(one.asked_at), 1) for one in lane.asked],
+            dots=[
+                round(min(max(self.place(one.asked_at), DOT_MARGIN), WIDTH - DOT_MARGIN), 1)
+                for one in lane.asked
+            ],
             label=", ".join(part for part in parts if part),
         )
 
@@ -248,15 +251,12 @@ def _list_broken(summary: AwaySummary, display: Display) -> Iterator[AwayEntry]:
 
 
 def _list_done(summary: AwaySummary, display: Display) -> Iterator[AwayEntry]:
-    said = dict[ConversationId, tuple[str, datetime]]()
-    for notice in summary.notices:
-        if notice.kind == NoticeKind.RESULT:
-            # The newest comes first.
-            said.setdefault(notice.conversation, (notice.text, notice.created_at))
+    reports = {report.conversation: report for report in summary.reports}
     for lane in summary.lanes:
-        if lane.state is LaneState.DONE and lane.conversation_id in said:
-            text, at = said[lane.conversation_id]
-            yield _entry(lane, f"/c/{lane.conversation_id}", make_excerpt(text), at, display)
+        report = reports.get(lane.conversation_id)
+        if lane.state is LaneState.DONE and report is not None:
+            text, href = make_excerpt(report.text), f"/c/{lane.conversation_id}"
+            yield _entry(lane, href, text, report.created_at, display)
 
 
 def _entry(lane: AwayLane, href: str, text: str, at: datetime, display: Display) -> AwayEntry:

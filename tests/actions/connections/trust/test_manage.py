@@ -92,11 +92,15 @@ async def test_a_name_and_a_title_are_made_from_the_address(stage: Stage) -> Non
 
 async def test_a_server_is_added_again_only_under_a_name(stage: Stage) -> None:
     await add(stage, NewConnection(url=URL))
-    with pytest.raises(Conflict, match=r"You have this server already as mail\. .* `--name`"):
+    with pytest.raises(Conflict, match=r"You have this server already as mail\. .* a name of"):
         await add(stage, NewConnection(url=f"{URL}/"))
     await add(stage, NewConnection(url=URL, name="second"))
+    await add(stage, NewConnection(url=URL, title="Work mail"))
+    with pytest.raises(Conflict, match="already"):
+        await add(stage, NewConnection(url=URL, title="work mail"))
 
-    assert len(await manage.list_connections(stage.deps, ME.user)) == 2
+    names = [one.connection.name for one in await manage.list_connections(stage.deps, ME.user)]
+    assert sorted(names) == ["mail", "second", "work-mail"]
 
 
 async def test_a_server_that_wants_a_sign_in_is_added_to_be_signed_in_to(

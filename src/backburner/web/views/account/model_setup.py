@@ -174,6 +174,7 @@ def _show_model(profile: ModelProfile, state: ModelSetupState, display: Display)
         roles=_roles(
             chats=profile.name == models.chat,
             background=profile.name == (models.background or models.chat),
+            is_fallback=models.background is None,
         ),
         burner="failed" if outage is not None else "done",
         trouble=trouble,
@@ -199,11 +200,17 @@ def _form_of(profile: ModelProfile) -> ModelForm:
     )
 
 
-def _roles(*, chats: bool, background: bool) -> str:
+def describe_use(use: ModelUse) -> str:
+    return _roles(chats=use.chats, background=use.background)
+
+
+def _roles(*, chats: bool, background: bool, is_fallback: bool = False) -> str:
+    """Name what a model is used for; `is_fallback`: for background work, as no other is chosen."""
     words = load_words().model
     if not (chats or background):
         return ""
-    roles = words["and"] if chats and background else words.chats if chats else words.background
+    both = words.also if is_fallback else words["and"]
+    roles = both if chats and background else words.chats if chats else words.background
     return fill(words.used_for, roles=roles)
 
 

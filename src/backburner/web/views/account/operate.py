@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from backburner.actions.models.profiles import ModelUse
 from backburner.actions.operate.overview import FailureReport, Overview
 from backburner.actions.operate.spending import UserSpending
 from backburner.core.accounts import (
@@ -21,6 +22,7 @@ from backburner.core.retry import Outage
 from backburner.ports import MAX_COUNT, TroubleKind, VaultStatus
 from backburner.web.display import Display, format_count, format_duration, format_money, format_size
 from backburner.web.rendering import count, fill, load_words
+from backburner.web.views.account.model_setup import describe_use
 from backburner.web.views.account.settings import write_limit
 
 _DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
@@ -40,6 +42,15 @@ class ShownWorker:
     state: str
 
 
+@dataclass(frozen=True, slots=True)
+class ModelLine:
+    """A model, what it is used for unless another is chosen, and what is wrong with it."""
+
+    name: str
+    use: str
+    trouble: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownOverview:
     #: What is wrong; empty: nothing.
@@ -47,7 +58,7 @@ class ShownOverview:
     is_paused: bool
     workers: Sequence[ShownWorker]
     queue: Sequence[tuple[str, str]]
-    outages: Sequence[tuple[str, str]]
+    models: Sequence[ModelLine]
     server: Sequence[tuple[str, str]]
     vault: Sequence[str]
     may_back_up: bool
@@ -105,7 +116,12 @@ class ShownAct:
     full_time: str
 
 
-def show_overview(facts: Overview, vault: VaultStatus | None, display: Display) -> ShownOverview:
+def show_overview(
+    facts: Overview,
+    vault: VaultStatus | None,
+    display: Display,
+    models: Sequence[ModelUse] = (),
+) -> ShownOverview:
     words, queue = load_words().operate.overview, facts.queue
     missing = [row for row in facts.workers if facts.is_missing(row)]
     problems = [words.no_worker] if len(missing) == len(facts.workers) else []
@@ -151,7 +167,7 @@ def show_overview(facts: Overview, vault: VaultStatus | None, display: Display) 
             (words.deliveries, _number(facts.deliveries.waiting)),
             (words.failed_deliveries, _number(facts.deliveries.failed)),
         ],
-        outages=[(one.profile, _describe_outage(one, display)) for one in facts.outages],
+        models=_show_models(facts, models, display),
         server=[
             (words.version, facts.version),
             *((words.up_since, at) for at in started),
@@ -274,6 +290,17 @@ def _describe_ticks(ticks: str) -> str:
         known = name in words and value in words[name]
         said.append(words[name][value] if known else tick)
     return f": {', '.join(said)}"
+
+
+def _show_models(
+    facts: Overview, models: Sequence[ModelUse], display: Display
+) -> Sequence[ModelLine]:
+    """Show all models; those in trouble that are not in the settings any more, too."""
+    troubles = {one.profile: _describe_outage(one, display) for one in facts.outages}
+    uses = {one.profile: describe_use(one) for one in models}
+    return [
+        ModelLine(name, uses.get(name, ""), troubles.get(name, "")) for name in {**uses, **troubles}
+    ]
 
 
 def _describe_outage(outage: Outage, display: Display) -> str:

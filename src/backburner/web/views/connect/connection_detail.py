@@ -230,7 +230,10 @@ def _describe_rights(connection: Connection) -> str:
         return str(words.by_key.format(headers=name_scopes(connection.headers)))
     if connection.program:
         return str(words.by_program)
-    return str(words.no_scopes if connection.auth is AuthKind.OAUTH else words.needs_nothing)
+    if connection.auth is not AuthKind.OAUTH:
+        return str(words.needs_nothing)
+    is_known = connection.state is not ConnectionState.SIGNING_IN
+    return str(words.no_scopes if is_known else words.scopes_later)
 
 
 def _describe_trouble(connection: Connection, display: Display) -> Trouble | None:

@@ -10,8 +10,6 @@ from backburner.core.ids import ConnectionId
 from backburner.web.rendering import count, fill, load_words
 from backburner.web.views.exact_text import ExactText, show_exact
 
-COMMAND = "backburner connections import"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferRow:
@@ -54,7 +52,7 @@ class FileOffers:
         return any(one.connection_id is None for one in self.servers)
 
 
-def show_offers(offered: Iterable[OfferedServer]) -> FileOffers:
+def show_offers(offered: Iterable[OfferedServer], command: str) -> FileOffers:
     words = load_words().connections.importing
     found = list(offered)
     servers = [_show(one) for one in found if one.choice.kind is ImportKind.SERVER]
@@ -68,7 +66,7 @@ def show_offers(offered: Iterable[OfferedServer]) -> FileOffers:
         summary=f"{', '.join(counts)}.",
         servers=servers,
         programs=programs,
-        command=f"{COMMAND} {names}" if programs else "",
+        command=f"{command} connections import {names}" if programs else "",
         left_out=left_out,
     )
 

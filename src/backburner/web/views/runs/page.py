@@ -157,6 +157,8 @@ def list_next_steps(page: RunPage) -> Iterator[NextStep]:
     if run.status is RunStatus.RUNNING and run.kind is RunKind.REPLY:
         yield NextStep(words.stop, call=f"POST {api}/stop", icon="stop")
     elif run.status is RunStatus.RUNNING:
+        if page.conversation.is_recurring:
+            yield NextStep(words.stop_run, call=f"POST {api}/stop-run", icon="stop")
         call, sure = f"POST {api}/cancel", words.sure_cancel
         yield NextStep(words.cancel, call=call, icon="stop", confirm=sure)
     asked = next((one for one in page.asked if one.closed_at is None), None)
