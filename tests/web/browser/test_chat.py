@@ -63,7 +63,13 @@ async def test_a_conversation_begins_with_a_message_and_goes_on(visitor: Visitor
     question = page.locator(".question")
     await expect(page.locator("#said")).to_contain_text("asks: ")
     await question.get_by_role("button", name="Something else").click()
-    await expect(question.get_by_role("textbox", name="Your answer")).to_be_focused()
+    own = question.get_by_role("textbox", name="Say it in your own words")
+    await expect(own).to_be_focused()
+    # The question has three answers: anything else is said to the agent, and it stays open.
+    await own.fill("thanks")
+    await own.press("Enter")
+    await expect(page.locator(".message.yours").last).to_contain_text("thanks")
+    await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")
     await question.get_by_role("button", name="Olive").click()
     await expect(page.locator(".answered")).to_contain_text("Olive. You answered")
 

@@ -158,7 +158,7 @@ on("click", "[data-toggle]", async (toggle) => {
   target.dataset.opened = "";
   if (opens && target.dataset.load) await loadDetails(target).catch((error) => { target.textContent = error.message; });
   target.hidden = toggle.ariaExpanded !== "true";
-  target.elements?.answer?.focus();
+  target.elements?.[0].focus();
 });
 
 /** Show something as a dialog, until it is closed. */

@@ -32,7 +32,7 @@ from backburner.web.views.proposal import read_proposal
 MAX_TITLE = 300
 #: The hours of "This evening" and "Tomorrow".
 EVENING, MORNING = 18, 8
-#: Answers to these are never given as free text.
+#: Nothing else is said about these than their answers.
 _CLOSED = frozenset(
     {
         *(Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT, Purpose.RECONNECT),
@@ -76,7 +76,7 @@ class QuestionCard:
     #: What the calls use: an icon, and words.
     uses: Sequence[tuple[str, str]]
     answers: Sequence[ShownAnswer]
-    #: Any text is an answer too.
+    #: Something else can be said to the agent; the question stays open.
     takes_text: bool
     is_input: bool
     #: What a server asks for during a call.
