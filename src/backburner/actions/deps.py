@@ -284,7 +284,7 @@ _NO_PUSH = NoPush()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushParts:
-    """What push messages to browsers need."""
+    """The parts that push messages to browsers need."""
 
     service: PushService = _NO_PUSH
     crypto: PushCrypto = _NO_PUSH

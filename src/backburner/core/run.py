@@ -69,7 +69,7 @@ class ItemKind(StrEnum):
 
 
 class StartedBy(StrEnum):
-    """What started a run: an item of the inbox, by its kind, or the time of its work."""
+    """The cause of a run: an item of the inbox, by its kind, or the time of its work."""
 
     MESSAGE = "message"
     ANSWER = "answer"
@@ -142,7 +142,7 @@ class Item(NewItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWait:
-    """What a run that is handed back waits for, if it does, and since when: mostly its model."""
+    """The reason why a run that is handed back waits, and since when: mostly its model."""
 
     failure: Failure | None = None
     #: The first trouble since its model last answered it.

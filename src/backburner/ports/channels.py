@@ -47,7 +47,7 @@ class Channel(Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of everything; nothing is sent afterwards."""
+        """Release everything; nothing is sent afterwards."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What operators see of the install as a whole: workers, queue, database and failures."""
+"""The install as a whole, as operators see it: workers, queue, database and failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MAX_COUNT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """What a worker says of itself."""
+    """The report of a worker about itself."""
 
     name: str
     host: str

@@ -95,7 +95,7 @@ class LastMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListFacts:
-    """What a list shows of a conversation besides its row."""
+    """The facts that a list shows of a conversation besides its row."""
 
     #: Messages that its owner has not seen; more than a hundred are not counted.
     unseen_messages: int = 0
@@ -283,7 +283,7 @@ class AwaitedJobs:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What the model calls of a run have cost."""
+    """The cost of the model calls of a run."""
 
     spent: Amount
     #: Of the tokens, those that models wrote, and those from their caches; None: not recorded.

@@ -182,7 +182,7 @@ class DeletedConversation:
 
 
 class Marks(Protocol):
-    """What owners note about their conversations, which are locked for it."""
+    """Marks of owners on their conversations, which are locked for it."""
 
     def see(self, conversation: Conversation, up_to: MessageId | None = None) -> bool:
         """Mark everything as seen, or what came up to a message; False: it was seen before."""
@@ -451,7 +451,7 @@ class Grants(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationSpending:
-    """What a conversation has spent with all jobs that it started."""
+    """Return the spending of a conversation with all jobs that it started."""
 
     id: ConversationId
     title: str

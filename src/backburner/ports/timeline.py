@@ -1,4 +1,4 @@
-"""What the timeline of a conversation is made of, besides messages and runs."""
+"""The parts of the timeline of a conversation, besides messages and runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetails:
-    """What a run did and cost."""
+    """The steps of a run and its cost."""
 
     #: The number of its tool calls, and the last of them, oldest first.
     calls: int = 0

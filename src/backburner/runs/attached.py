@@ -31,7 +31,7 @@ REFUSED = "The model refused the images, so they are not shown to you."
 
 @dataclass(frozen=True, slots=True)
 class AttachedFiles:
-    """What an agent is given of the files, apart from their list in its messages."""
+    """The part of the files that an agent is given, apart from their list in its messages."""
 
     text: str = ""
     images: tuple[Blob, ...] = ()

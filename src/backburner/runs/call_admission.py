@@ -52,7 +52,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a call was admitted by: as long as none of it changes, the same is true of the next."""
+    """The facts by which a call was admitted: while none changes, the next one is as well."""
 
     conversation: Conversation
     #: As its owner has ticked it.

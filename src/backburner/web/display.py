@@ -15,7 +15,7 @@ _MANY_HOURS = 72
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """What times are relative to: the present, and the user's zone."""
+    """The present and the user's zone, to which times are relative."""
 
     now: datetime
     zone: str

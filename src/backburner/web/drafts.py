@@ -81,7 +81,7 @@ class Drafts:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What a stream was sent of a draft."""
+    """The part of a draft that a stream was sent."""
 
     run: RunId
     starts: int

@@ -37,7 +37,7 @@ class AccountSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChanges:
-    """What is to change of a user's settings; None: nothing."""
+    """Changes of a user's settings; None leaves one as it is."""
 
     name: str | None = None
     zone: str | None = None

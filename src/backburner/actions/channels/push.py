@@ -25,7 +25,7 @@ TEST_TAG = NoticeId("test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushState:
-    """What a page needs to ask its browser for a subscription."""
+    """The facts with which a page asks its browser for a subscription."""
 
     #: The server's public key.
     key: bytes
@@ -45,7 +45,7 @@ class NewSubscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTest:
-    """What came of a message to try a browser."""
+    """The result of a test message to a browser."""
 
     #: What the push service said; None: it took the message.
     problem: str | None = None

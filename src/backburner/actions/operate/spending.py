@@ -1,4 +1,4 @@
-"""What each user spends, and the most that operators allow them."""
+"""Spending of each user, and the limits that operators set."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can be said about when a conversation runs: as it is, and the work that it could follow."""
+"""Choices for the schedule of a conversation: its times, and the work that it could follow."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -44,7 +44,7 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is in use, what is stored, and what other sources set."""
+    """Models in use, those that are stored, and those that other sources set."""
 
     settings: Settings
     content: Content

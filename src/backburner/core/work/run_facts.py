@@ -1,4 +1,4 @@
-"""What a run came from, how it ended, and what can be done about it: in words for its user."""
+"""The start and end of a run, and the next step after it: in words for its user."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What happens during a call that its result depends on."""
+"""Notes of a call in progress, on which its result depends."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field

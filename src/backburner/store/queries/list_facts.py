@@ -1,4 +1,4 @@
-"""What a list of conversations shows of each besides its row: one statement for a page."""
+"""The facts that a list shows of each conversation besides its row: one statement for a page."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What operators see of the install as a whole.
+"""The state of the install as a whole, for operators.
 
 Each statement reads the start of an index that has few rows, and counts end at a limit.
 """

@@ -1,4 +1,4 @@
-"""What the page of a run and the statistics of a conversation show: parts, costs, and questions."""
+"""Facts for the page of a run and the statistics of a conversation: parts, costs, and questions."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a search finds in some conversations: in their titles, and in their newest messages.
+"""The hits of a search in some conversations: in their titles, and in their newest messages.
 
 All words have to be in the title, or in one message and the title together.
 """

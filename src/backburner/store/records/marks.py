@@ -1,4 +1,4 @@
-"""What owners note about their conversations; no step of the core changes it.
+"""Marks of owners on their conversations; no step of the core changes them.
 
 The time of the last change, by which conversations are listed, stays.
 """

@@ -62,7 +62,7 @@ def _block_parser() -> MarkdownIt:
 
 
 def _prepare(parser: MarkdownIt) -> MarkdownIt:
-    """Let the parser order its rules now: at its first use, another thread could see a part."""
+    """Make the parser order its rules now: at its first use, another thread could see a part."""
     parser.core.ruler.getRules("")
     parser.block.ruler.getRules("")
     parser.inline.ruler.getRules("")

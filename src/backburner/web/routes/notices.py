@@ -1,4 +1,4 @@
-"""What the user was told: the bell with its tray, all notices, and the browsers that show them."""
+"""Notices: the bell with its tray, all of them, and the browsers that show them."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response

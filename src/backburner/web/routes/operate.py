@@ -1,4 +1,4 @@
-"""What operators see of the install, and do to it. Everything here needs the scope `operate`."""
+"""Pages of operators about the install. Everything here needs the scope `operate`."""
 
 from fastapi import APIRouter
 from starlette.responses import Response

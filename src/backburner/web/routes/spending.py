@@ -1,4 +1,4 @@
-"""What was spent, by day and by conversation."""
+"""The page of spending, by day and by conversation."""
 
 from fastapi import APIRouter
 from starlette.responses import Response

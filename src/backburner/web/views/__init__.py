@@ -1,1 +1,1 @@
-"""What templates show, computed from what actions return. No I/O here."""
+"""Views: the values that templates show, computed from what actions return. No I/O here."""

@@ -1,4 +1,4 @@
-"""What stands beside a conversation: its last runs, what it knows, what it cost, what it uses."""
+"""The column beside a conversation: its last runs, what it knows, what it cost, what it uses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an answered question was about, in a line: an answer alone says little a day later."""
+"""The subject of an answered question, in a line: an answer alone says little a day later."""
 
 from backburner.core.question import Purpose, Question
 from backburner.core.validation import escape_hidden

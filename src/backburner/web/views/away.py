@@ -1,4 +1,4 @@
-"""What happened while the user was away: two sentences, lanes on a line of time, and the outcome.
+"""Events while the user was away: two sentences, lanes on a line of time, and the outcome.
 
 A lane is 1000 units wide.
 """

@@ -69,7 +69,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a bar stands for."""
+    """The value and the words of a bar."""
 
     label: str
     number: float

@@ -1,4 +1,4 @@
-"""What is said of calls that are shown above in full: what they use, and what they mean."""
+"""Notes on calls that are shown above in full: what they use, and what they mean."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

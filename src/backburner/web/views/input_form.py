@@ -1,4 +1,4 @@
-"""What a server asks for during a call, as a form: its words in quotes, a field for each value."""
+"""The form for a request of a server during a call: its words in quotes, a field for each value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

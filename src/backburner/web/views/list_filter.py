@@ -1,4 +1,4 @@
-"""What the conversation list shows: all, those of a filter, or what a search finds."""
+"""The selection of the conversation list: all, those of a filter, or what a search finds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ListFilter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What was chosen and typed."""
+    """The chosen filter and the words of the search."""
 
     chosen: ListFilter | None = None
     search: str = ""

@@ -1,4 +1,4 @@
-"""What the last runs of a conversation took, cost and read, as charts."""
+"""Charts of the time, cost and tokens of the last runs of a conversation."""
 
 from collections.abc import Iterator, Sequence
 

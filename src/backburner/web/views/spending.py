@@ -1,4 +1,4 @@
-"""What was spent: by day, against the allowance of a day, and by conversation."""
+"""Spending by day, against the allowance of a day, and by conversation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

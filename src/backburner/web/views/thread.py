@@ -1,4 +1,4 @@
-"""What stands in a conversation, from its timeline, in the words that it is read in."""
+"""The items of a conversation, from its timeline, in the words of the page."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -312,7 +312,7 @@ class Thread:
                 return
 
     def _mark_own(self, before: int) -> bool:
-        """Let the message be edited that was replied to; say whether there is one."""
+        """Make the message that was replied to editable; return whether there is one."""
         for number in range(before - 1, -1, -1):
             item = self.items[number]
             if isinstance(item, ShownMessage) and item.yours:

@@ -1,4 +1,4 @@
-"""What stands in a conversation: the shapes of it, as templates show them."""
+"""The items of a conversation, as templates show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said(Placed):
-    """What somebody or a run has said, with what was done for it."""
+    """A message of a user or a run, with what was done for it."""
 
     run_id: str
     html: Markup
@@ -111,7 +111,7 @@ class DayLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownReplyTools:
-    """What a reply did that has said nothing, or has not begun to."""
+    """The steps of a reply that has said nothing, or has not begun to."""
 
     kind: ClassVar[str] = "tools"
     run_id: str

@@ -59,7 +59,7 @@ class NewPushSubscriptionBody(RequestBody):
 
 
 class PushOut(BaseModel):
-    """What a page needs to ask its browser for a subscription."""
+    """The facts with which a page asks its browser for a subscription."""
 
     model_config = example(key="B" + "A" * 86, problem=None)
 
@@ -112,7 +112,7 @@ class PushSubscriptionOut(BaseModel):
 
 
 class PushTestOut(BaseModel):
-    """What came of a message to try a browser."""
+    """The result of a test message to a browser."""
 
     model_config = example(sent=True, problem=None, hint="", removed=False)
 

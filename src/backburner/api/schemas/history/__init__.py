@@ -1,1 +1,1 @@
-"""What happened in a conversation."""
+"""Schemas of the history of a conversation."""

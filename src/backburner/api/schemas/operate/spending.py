@@ -1,4 +1,4 @@
-"""What users spend, and the most that they may, as operators see it."""
+"""Spending of users, and their limits, as operators see them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Self
@@ -16,7 +16,7 @@ LimitText = Annotated[str, Field(max_length=100)]
 
 
 class UserAllowancesBody(RequestBody):
-    """What is left out stays unchanged."""
+    """Fields that are left out stay unchanged."""
 
     model_config = strict_example(allowances={"day": "5 USD", "user": None})
 

@@ -60,7 +60,7 @@ class RunOutcomeOut(BaseModel):
 
 
 class RunCostOut(AmountOut):
-    """What the model calls of a run have cost."""
+    """The cost of the model calls of a run."""
 
     input_tokens: int | None = Field(
         description="Tokens that were sent to models, those from their caches included; null: only"

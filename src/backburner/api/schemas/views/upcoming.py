@@ -77,7 +77,7 @@ class UpcomingEntryOut(UpcomingWorkOut):
 
 
 class UpcomingOut(BaseModel):
-    """What will run in a period."""
+    """The runs of a period that are to come."""
 
     model_config = example(
         start="2026-11-16T12:00:00Z",

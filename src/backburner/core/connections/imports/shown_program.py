@@ -1,4 +1,4 @@
-"""What an imported command and its variables may be, and how they are shown to be agreed to."""
+"""Imported commands and their variables: what is allowed, and how they are shown for consent."""
 
 import re
 import shlex

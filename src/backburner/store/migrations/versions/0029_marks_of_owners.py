@@ -1,4 +1,4 @@
-"""What owners have seen, pinned and deleted; what started runs, and which notes end questions.
+"""Marks of owners (seen, pinned, deleted), starts of runs, and notes that end questions.
 
 Messages from before are no news, and questions that were open then count as seen.
 """

@@ -1,4 +1,4 @@
-"""What operators look at: workers, failures, and the browsers that are signed in."""
+"""Tables for operators: workers, failures, and the browsers that are signed in."""
 
 import sqlalchemy as sa
 from alembic import op

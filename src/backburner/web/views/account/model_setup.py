@@ -1,4 +1,4 @@
-"""What the page shows of models: those that there are, and the kinds that can be set up."""
+"""Views of models: those that there are, and the kinds that can be set up."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

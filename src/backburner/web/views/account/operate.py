@@ -1,4 +1,4 @@
-"""What operators see of the install: its state, people, failures and acts."""
+"""Views of the install for operators: its state, people, failures and acts."""
 
 import re
 from collections.abc import Mapping, Sequence

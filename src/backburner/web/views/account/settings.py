@@ -1,4 +1,4 @@
-"""What the settings show of allowances, grants, memories and credentials."""
+"""Views of allowances, grants, memories and credentials in the settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What pages of connections and folders show."""
+"""Views of the pages of connections and folders."""

@@ -77,7 +77,7 @@ class ConnectionToolList:
 
     @property
     def all_seen(self) -> Mapping[str, str]:
-        """What accepts all changes at once, if all of them are shown."""
+        """The request that accepts all changes at once, if all of them are shown."""
         if len(self.changes) < 2 or any(one.difference is None for one in self.changes):
             return {}
         return {one.name: one.digest for one in self.changes}

@@ -38,7 +38,7 @@ class LeftOutRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOffers:
-    """What is in a file, in a sentence and in three lists."""
+    """The content of a file, in a sentence and in three lists."""
 
     summary: str
     servers: Sequence[OfferRow]

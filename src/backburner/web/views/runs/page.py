@@ -47,7 +47,7 @@ _SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What can be done about a run: a link, or a request to the API."""
+    """A next step for a run: a link, or a request to the API."""
 
     label: str
     href: str = ""

@@ -1,1 +1,1 @@
-"""What pages of tasks, jobs and the calendar show."""
+"""Views of the pages of tasks, jobs and the calendar."""

@@ -36,7 +36,7 @@ _BURNERS = {
 
 @dataclass(frozen=True, slots=True)
 class ShownTrouble:
-    """What is wrong with work that fails, and what becomes of it."""
+    """The reason why work fails, and what becomes of it."""
 
     text: str
     what_next: str
