@@ -84,7 +84,8 @@ def test_what_has_waited_is_never_nothing() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0.04, "0.0 s"),
+        (0, "0.0 s"),
+        (0.04, "under 0.1 s"),
         (0.84, "0.8 s"),
         (42, "42 s"),
         (108, "1 min 48 s"),

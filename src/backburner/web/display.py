@@ -125,8 +125,10 @@ class Display:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Name a duration: 0.8 s, 42 s, 1 min 48 s, 3 h 5 min, 4 days."""
+    """Name a duration: under 0.1 s, 0.8 s, 42 s, 1 min 48 s, 3 h 5 min, 4 days."""
     seconds = duration.total_seconds()
+    if 0 < seconds < 0.05:
+        return f"under{_NBSP}0.1{_NBSP}s"
     if seconds < 9.95:
         return f"{seconds:.1f}{_NBSP}s"
     minutes, rest = divmod(round(seconds), 60)
