@@ -95,7 +95,7 @@ def crowd(scene: Scene) -> Home:
         in_chat = {"conversation_id": f"'{home.chat.id}'"}
         multiply(tx.connection, tables.messages, USER, MESSAGES, **in_chat)
         multiply(tx.connection, tables.notices, USER, NOTICES, **in_chat, seen_at="t.created_at")
-        for name in ("events", *MULTIPLIED):
+        for name in ("events", "inbox", *MULTIPLIED):
             multiply(tx.connection, tables.metadata.tables[name], MATE, OTHERS)
         multiply(tx.connection, tables.spend, MATE, OTHERS, run_id="t.run_id || n")
         multiply(tx.connection, tables.totals, MATE, OTHERS, what="t.what || n")

@@ -245,6 +245,7 @@ async def test_more_changes_than_rows_are_given_at_once_are_shown(
 async def test_what_a_browser_has_no_room_for_is_sent_all_the_same(visitor: Visitor) -> None:
     page = await visitor.open(f"/c/{await visitor.say('hello there')}")
     await page.evaluate(FILL_STORAGE)
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     await page.locator("#composer").fill("thanks")
     await page.get_by_role("button", name="Send").click()
     await expect(page.locator(".message.theirs[id]").last).to_contain_text("You are welcome")

@@ -126,6 +126,13 @@ async def test_tokens_and_memories_are_made_and_taken_back(visitor: Visitor) -> 
     await expect(page.locator(".memory p")).to_have_text("Likes coffee.")
     await page.get_by_role("searchbox", name="Search memories").fill("tea")
     await expect(page.locator("#memories")).to_contain_text("No memory matches")
+    # A change elsewhere is looked at with the same words.
+    async with page.expect_response("**/found?text=tea"):
+        memory = {"text": "Herons like rivers."}
+        await visitor.call("PUT", "/api/memories/birds", memory)
+    await expect(page.locator("#memories")).to_contain_text("No memory matches")
+    await page.get_by_role("searchbox", name="Search memories").fill("rivers")
+    await expect(page.locator(".memory")).to_contain_text("Herons like rivers.")
 
 
 async def test_data_is_exported_and_signing_out_ends_the_session(newcomer: Visitor) -> None:

@@ -75,6 +75,8 @@ _awaits_reply = (
         is_unserved,
         inbox.c.from_person,
     )
+    # In the order of its index, as above.
+    .order_by(inbox.c.arrived_at)
     .limit(_ONE)
     .correlate(conversations)
     .scalar_subquery()

@@ -379,10 +379,14 @@ on("input", "[data-preview]", async ({ dataset }, { target: field }) => {
   const { value: text, form } = field;
   await pause(200);
   if (field.value !== text) return;
-  const content = parse(await fetchPart(`${dataset.preview}?text=${encodeURIComponent(text)}`));
+  const address = `${dataset.preview}?text=${encodeURIComponent(text)}`;
+  const content = parse(await fetchPart(address));
   if (field.value !== text) return;
   clearErrors(form);
-  patch(document.getElementById(form.dataset.into) ?? form.querySelector(".preview"), content);
+  const place = document.getElementById(form.dataset.into) ?? form.querySelector(".preview");
+  // After a change, the same is looked for.
+  if (place.dataset.src) place.dataset.src = address;
+  patch(place, content);
 });
 on("click", "[data-fill]", ({ form, dataset }) => {
   const field = form.querySelector("[data-preview]");

@@ -415,7 +415,8 @@ function noteActive() {
   if (document.hidden) return;
   const now = Date.now();
   const last = Number(localStorage.getItem(ACTIVE)) || now;
-  localStorage.setItem(ACTIVE, now);
+  // Where there is no room, the time before counts.
+  try { localStorage.setItem(ACTIVE, now); } catch {}
   if (now - last > AWAY) since = new Date(last).toISOString();
   offerNews();
 }
