@@ -84,8 +84,8 @@ def become(command: str, arguments: list[str]) -> int:
 def test(arguments: list[str]) -> int:
     make_environment(TO_DEVELOP)
     whole = ["--cov=backburner.core", "--cov-branch", "--cov-report=term", "--cov-fail-under=100"]
-    # One process more than cores, because some tests wait; tests/support/spread.py deals them out.
-    whole += [f"--numprocesses={(os.cpu_count() or 1) + 1}", "--dist=loadfile"]
+    # Two processes more than cores: many tests wait. tests/support/spread.py deals them out.
+    whole += [f"--numprocesses={(os.cpu_count() or 1) + 2}", "--dist=loadfile"]
     return run(PYTHON, "-m", "pytest", *(arguments or whole))
 
 
