@@ -91,7 +91,8 @@ async def test_open_settings_hear_of_what_changes_in_other_browsers(
     memory = "/api/memories/family%2Fada"
     for name in SETTINGS:
         assert re.search(
-            r'id="section" data-src="[^"]+" data-on="user\b',
+            # Of the memories it is the list, which is searched.
+            r'id="(section"|memories" aria-live="polite") data-src="[^"]+" data-on="user\b',
             await read(ask, f"/page/settings/{name}"),
         )
     token = {"name": "calendar", "scopes": ["read"]}
