@@ -16,7 +16,7 @@ from backburner.ports import Tx
 
 
 class ReplacedWork:
-    """What replies to a message have set up and nobody has changed since.
+    """The work that replies to a message have set up and nobody has changed since.
 
     `again`: the message is sent again as it was.
     """

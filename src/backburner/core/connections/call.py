@@ -87,7 +87,7 @@ class CallsOfDay:
 
     @property
     def average(self) -> timedelta | None:
-        """How long a call took; None: there was none."""
+        """The duration of a call; None: there was none."""
         took = sum((slot.took for slot in self.slots), timedelta())
         return took / self.calls if self.calls else None
 

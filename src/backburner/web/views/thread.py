@@ -302,7 +302,7 @@ class Thread:
                 return
 
     def _mark_last_background(self) -> None:
-        """Let the work be run again if its last run has failed."""
+        """Offer to run the work again if its last run has failed."""
         for number in range(len(self.items) - 1, -1, -1):
             item = self.items[number]
             if isinstance(item, ShownBackground):
