@@ -7,6 +7,7 @@ pip where it is not; later uses find it ready. An older Python can read this fil
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import hashlib
 import os
@@ -192,6 +193,11 @@ def script(kind: str, arguments: list[str]) -> int:
     known = sorted(path.stem for path in (ROOT / kind).glob("*.py") if path.stem[0] != "_")
     if not arguments or arguments[0] not in known:
         return fail(f"usage: python3 dev.py {kind} NAME; there are: {', '.join(known)}")
+    if {"-h", "--help"} & set(arguments):
+        # Its first text names its arguments.
+        program = ast.parse((ROOT / kind / f"{arguments[0]}.py").read_text())
+        print(ast.get_docstring(program) or f"{arguments[0]} takes no arguments.")
+        return 0
     make_environment(TO_DEVELOP)
     # Benchmarks and soaks use the servers and programs of the tests, in child processes too.
     os.environ["PYTHONPATH"] = str(ROOT / "tests")

@@ -54,7 +54,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in copied:
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "bench").mkdir()
-    (tmp_path / "bench" / "thing.py").write_text('print("ran")')
+    (tmp_path / "bench" / "thing.py").write_text('"""Measures a thing."""\nprint("ran")')
     write_program(tmp_path / "bin" / "uv", UV)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     return tmp_path
@@ -128,6 +128,11 @@ def test_packages_come_from_whom_the_machine_trusts(
 
     assert run(checkout, "bench", "thing").returncode == 0
     assert (checkout / "trust").read_text().strip() == trust
+
+
+def test_help_about_a_measurement_does_not_begin_it(checkout: Path) -> None:
+    assert run(checkout, "bench", "thing", "--help").stdout == "Measures a thing.\n"
+    assert not (checkout / "calls").exists()
 
 
 def test_an_unknown_command_is_refused(checkout: Path) -> None:
