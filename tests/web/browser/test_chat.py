@@ -159,6 +159,8 @@ async def test_a_menu_says_what_can_be_done_now(visitor: Visitor) -> None:
     conversation_id = await visitor.say("every 10 minutes check the file notes.txt")
     page, row = await visitor.open("/new"), f"#row-{conversation_id}"
     pause = page.locator(row).get_by_role("button", name="Pause")
+    # The menu is of the moment in which it is opened.
+    await expect(page.locator(f"{row} .state")).to_contain_text("Every 10 minutes")
     await page.locator(row).hover()
     await page.locator(f"{row} .more").click()
     await expect(pause).to_be_visible()

@@ -377,12 +377,12 @@ onView(".chat-page", (page) => {
 // What is typed is explained beside it; an example fills the field.
 on("input", "[data-preview]", async ({ dataset }, { target: field }) => {
   const { value: text, form } = field;
+  clearErrors(form);
   await pause(200);
   if (field.value !== text) return;
   const address = `${dataset.preview}?text=${encodeURIComponent(text)}`;
   const content = parse(await fetchPart(address));
   if (field.value !== text) return;
-  clearErrors(form);
   const place = document.getElementById(form.dataset.into) ?? form.querySelector(".preview");
   // After a change, the same is looked for.
   if (place.dataset.src) place.dataset.src = address;
